@@ -138,6 +138,10 @@ def material() -> list[SimpleUploadedFile]:
     return [topics_file(), documents_file(), *(run_file(n) for n in range(1, RUNS + 1))]
 
 
+def predicted_file() -> SimpleUploadedFile:
+    return SimpleUploadedFile("a model.tsv", b"t1 d1 0.1 0.2 0.3 0.4\nt1 d2 0.7 0.2 0.1 0\n")
+
+
 def grade_of(assignment: dict[str, Any]) -> int:
     return relevance(int(assignment["topic"]["id"][1:]), int(assignment["docno"][1:]))
 
@@ -162,7 +166,8 @@ def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
     made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
     assert made.status_code == 201, made.content
     base = f"/api/campaigns/{slug}/"
-    sent = organizer.post(f"{base}uploads/", {"files": material()}, format="multipart")
+    files = [predicted_file(), *material()]
+    sent = organizer.post(f"{base}uploads/", {"files": files}, format="multipart")
     assert sent.status_code == 201, sent.content
     work()
     assert organizer.post(f"{base}rounds/", ROUND, format="json").status_code == 201
@@ -277,6 +282,7 @@ class World:
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
+            "prediction": organizer.get(f"{self.base}predictions/").json()[0]["id"],
             "topic": first("topics/")["number"],
             "drop": first("uploads/")["drop"],
         }
