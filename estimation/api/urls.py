@@ -7,6 +7,7 @@ from estimation.api import (
     data,
     label_quality,
     machines,
+    overview,
     predictions,
     results,
     rounds,
@@ -14,6 +15,7 @@ from estimation.api import (
 )
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
+    path("overview/", overview.Overview.as_view(), name="api-overview"),
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
     path("runs/<int:run>/", data.RunDetail.as_view(), name="api-run"),
     path("runs/<int:run>/versions/", data.RunVersions.as_view(), name="api-run-versions"),

@@ -12,6 +12,7 @@ from judging.api import (
     material,
     people,
     queue,
+    searching,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -47,6 +48,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
         assessing.PutOffAssignment.as_view(),
         name="api-later",
     ),
+    path("pairs/<int:pair>/", searching.PairDetail.as_view(), name="api-pair"),
     path("judgments/", assessing.Judgments.as_view(), name="api-judgments"),
     path("judgments/<int:assignment>/", assessing.JudgmentDetail.as_view(), name="api-judgment"),
     path("decisions/", decisions.Decisions.as_view(), name="api-decisions"),

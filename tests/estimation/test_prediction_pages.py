@@ -32,7 +32,7 @@ def test_who_sees_the_pages(campaign: Campaign, role: str) -> None:
 def test_page_and_rest_tell_the_same(campaign: Campaign, organizer: Client) -> None:
     row = brought(campaign, PROBABILITIES, "a model.tsv")
     base = f"/api/campaigns/{campaign.slug}/predictions/"
-    assert "Rounds none" in text(organizer.get(address("prediction-detail", campaign, row)))
+    assert "none yet: choose it" in text(organizer.get(address("prediction-detail", campaign, row)))
     draft = evaluation.drafted(
         campaign, method="adaptive", extra_share=0.0, predictions="a model", seed="x"
     )
@@ -46,11 +46,11 @@ def test_page_and_rest_tell_the_same(campaign: Campaign, organizer: Client) -> N
     page = text(organizer.get(address("prediction-detail", campaign, row)))
     assert "probabilities of 3 pairs" in page
     assert "2 of 6; nothing is known beforehand of the others" in page
-    assert "From 0 to 2.5, in the mean 1.00." in page
+    assert "From 0 to 2.50, in the mean 1.00." in page
     assert f"round {draft.number}" in page
-    assert "a model Probabilities 3 2 of 6" in text(
-        organizer.get(address("prediction-list", campaign))
-    )
+    page = text(organizer.get(address("prediction-list", campaign)))
+    assert "a model" in page
+    assert "2 of 6" in page
 
 
 def test_costs_have_no_grades(campaign: Campaign, organizer: Client) -> None:

@@ -105,6 +105,8 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}overview/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}pairs/{{pair}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}predictions/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}predictions/{{prediction}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machine-endpoints/", "GET"): ORGANIZERS,
@@ -219,7 +221,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
                                           "run", "topic", "drop", "person", "exclusion", "link",
-                                          "prediction")
+                                          "prediction", "pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -229,7 +231,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 31
+    assert checked == 32
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:

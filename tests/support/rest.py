@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from judging.api import documentation
 from judging.api.base import UnknownAddress
-from judging.models import Job, User
+from judging.models import Job, Pair, User
 from judging.services import jobs, members
 from tests.support.kept import Kept
 
@@ -139,7 +139,7 @@ def material() -> list[SimpleUploadedFile]:
 
 
 def predicted_file() -> SimpleUploadedFile:
-    return SimpleUploadedFile("a model.tsv", b"t1 d1 0.1 0.2 0.3 0.4\nt1 d2 0.7 0.2 0.1 0\n")
+    return SimpleUploadedFile("a model.tsv", b"q1 d1 1.5\nq1 d2 0.25\n")
 
 
 def grade_of(assignment: dict[str, Any]) -> int:
@@ -166,7 +166,8 @@ def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
     made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
     assert made.status_code == 201, made.content
     base = f"/api/campaigns/{slug}/"
-    files = [predicted_file(), *material()]
+    topics, *others = material()
+    files = [topics, predicted_file(), *others]
     sent = organizer.post(f"{base}uploads/", {"files": files}, format="multipart")
     assert sent.status_code == 201, sent.content
     work()
@@ -283,6 +284,7 @@ class World:
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
             "prediction": organizer.get(f"{self.base}predictions/").json()[0]["id"],
+            "pair": Pair.objects.filter(campaign__slug="demo")[0].pk,
             "topic": first("topics/")["number"],
             "drop": first("uploads/")["drop"],
         }
