@@ -11,7 +11,7 @@ import json
 from estimation.material import taking_part
 from estimation.models import Round, Run
 from estimation.plans import NAMED, OPTIONS
-from estimation.selectors import complete_batches
+from estimation.selectors import complete_batches, kept_draws
 from judging.errors import UserError
 from judging.models import Campaign, Upload
 
@@ -29,14 +29,22 @@ def digest_of(row: Round) -> str:
         sorted(taking_part(campaign).values_list("tag", "digest", "file")),
         _lengths(row),
         PREVIEWED,
-        *_topped_up(row),
+        *topped_up(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _topped_up(row: Round) -> list[list[tuple[int, int]]]:
-    """Which batches are complete, where the round is to add to what is judged in them."""
-    return [sorted(complete(row.campaign).items())] if row.top_up else []
+def topped_up(row: Round) -> list[object]:
+    """What is judged, where the round is to add to it: complete batches; and what others kept."""
+    if not row.top_up:
+        return []
+    kept = [] if row.with_earlier else sorted(kept_pairs(row.campaign))
+    return [sorted(complete(row.campaign).items()), *([kept] if kept else [])]
+
+
+def kept_pairs(campaign: Campaign) -> set[int]:
+    """Row ids of judged pairs of batches that were not complete when their round ended."""
+    return set(kept_draws(campaign).order_by().values_list("pair", flat=True))
 
 
 def _lengths(row: Round) -> list[int]:

@@ -43,14 +43,14 @@ def draw_round(job: jobs.Running) -> None:
     pool_row, pool = designing.pool_for(row)
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
-    complete = choices.complete(row.campaign)
+    adds_to = choices.topped_up(row)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
     made_with = provenance(pool) | _added_to(row, pool)
-    if row.top_up and choices.complete(row.campaign) != complete:
-        raise jobs.NotYet(0.0, "a batch was completed meanwhile")
+    if choices.topped_up(row) != adds_to:
+        raise jobs.NotYet(0.0, "more was judged meanwhile")
     batch_ids = prepare(row, pool, drawn, job)
     _freeze(row, pool_row, made_with, drawn, batch_ids, job)
 
@@ -218,6 +218,8 @@ def _added_to(row: Round, pool: Pool) -> dict[str, str]:
         return {}
     found = topping.added_to(row, pool).items()
     told = [f"round {number} ({batches} batch{'es' * (batches > 1)})" for number, batches in found]
+    if not row.with_earlier and (kept := len(choices.kept_pairs(row.campaign))):
+        told.append(f"batches that were left open ({kept} judged pair{'s' * (kept > 1)})")
     return {"added_to": ", ".join(told)}
 
 

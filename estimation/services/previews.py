@@ -225,6 +225,7 @@ def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | No
     return {
         "batches": {str(each): batches[each] for each in sorted(batches)},
         "pairs": float(design.earlier.sum()),
+        "kept": 0 if row.with_earlier else len(choices.kept_pairs(row.campaign)),
     }
 
 

@@ -14,7 +14,8 @@ same job, and the same is told from then on.
 
 Why this biases no coverage is said in `estimation.core.planning.stopping`: what is told holds at
 every look. Whole batches are dropped, however their judgments turned out, and what an incomplete
-batch has got is stored and counts for nothing, as in a round whose campaign is closed.
+batch has got is stored and counts for nothing in it, as in a round whose campaign is closed; a
+round that tops up alone takes it for certain (`services.topping`).
 """
 
 from django.db import transaction

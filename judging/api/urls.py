@@ -15,6 +15,7 @@ from judging.api import (
     material,
     people,
     queue,
+    searching,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -67,6 +68,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
         assessing.PutOffAssignment.as_view(),
         name="api-later",
     ),
+    path("pairs/<int:pair>/", searching.PairDetail.as_view(), name="api-pair"),
     path("judgments/", assessing.Judgments.as_view(), name="api-judgments"),
     path("judgments/<int:assignment>/", assessing.JudgmentDetail.as_view(), name="api-judgment"),
     path("decisions/", decisions.Decisions.as_view(), name="api-decisions"),

@@ -41,7 +41,7 @@ from judging.services import (
     members,
 )
 from judging.services.crowd_links import LinkPlan
-from tests.support import factories
+from tests.support import choices, factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
 from tests.support.material import small_material
@@ -139,12 +139,14 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{MACHINES}<int:pk>/start/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/stop/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/predictions/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/predictions/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/fields/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/<int:pk>/about/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/replace/": (NO, organizing(302)),
-    f"{CAMPAIGN}material/runs/<int:pk>/withdraw/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/runs/<int:pk>/withdraw/": (organizing(200), organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}material/files/<int:pk>/take-in/": (NO, organizing(302)),
     f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
@@ -350,6 +352,7 @@ def _world() -> World:
             "files": upload.pk,
             "links": link.pk,
             "machines": machine(made).pk,
+            "predictions": choices.grades(made).pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,

@@ -109,6 +109,7 @@ ALLOWED = {
     (f"{CAMPAIGN}runs/{{run}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/versions/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/", "GET"): ORGANIZERS,
@@ -124,6 +125,10 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}overview/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}pairs/{{pair}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}predictions/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}predictions/{{prediction}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machine-endpoints/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "POST"): ORGANIZERS,
@@ -263,7 +268,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
                                           "run", "topic", "drop", "person", "exclusion", "link",
-                                          "gold_pair")
+                                          "gold_pair", "prediction", "pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -273,7 +278,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 33
+    assert checked == 36
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:

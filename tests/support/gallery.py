@@ -58,7 +58,8 @@ MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
 
 @dataclass(frozen=True)
 class Shot:
-    """A page as somebody sees it; ``press`` is a key that opens something on it."""
+    """A page as somebody sees it; ``press`` is a key, or the name of a button in quotes, that opens
+    something on it."""
 
     who: str
     address: str
@@ -107,7 +108,10 @@ def _of_organizers() -> list[Shot]:
     bad = factories.stored_upload(full, BAD_RUN, name="broken.run", kind="run")
     odd = factories.stored_upload(full, ODD_RUN, name="odd.run", kind="run")
     good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
-    everywhere = ("", "material/", "material/topics/", "material/documents/", "material/runs/")
+    everywhere = (
+        "", "material/", "material/topics/", "material/documents/", "material/runs/",
+        "material/predictions/",
+    )  # fmt: skip
     rest = (
         "rounds/", "rounds/new/", "people/", "judgments/", "queue/", "queue/?kind=done",
         "decisions/", "comments/",
@@ -120,6 +124,20 @@ def _of_organizers() -> list[Shot]:
         *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/"),
         *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
     ]
+
+
+def _with_predictions() -> tuple[Campaign, tuple[str, ...]]:
+    """Grades and probabilities of grades, and none that a drawn round has."""
+    made = states.predicted()
+    each = [f"material/predictions/{row.pk}/" for row in made.predictions.all()]
+    return made, ("material/predictions/", *each)
+
+
+def _leaving(made: Campaign) -> list[Shot]:
+    """What it changes to withdraw the best run, and the drawer over the list of them."""
+    place, run = f"/c/{made.slug}/material/", made.runs.all()[0]
+    drawer = [Shot("organizer", f"{place}{name}/", press="“Upload files”") for name in ("runs",)]
+    return [Shot("organizer", f"{place}runs/{run.pk}/withdraw/"), *drawer]
 
 
 def _crowd() -> tuple[Campaign, tuple[str, ...]]:
@@ -169,6 +187,7 @@ def _of_rounds() -> list[Shot]:
     for made, places in (
         (states.unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
+        _with_predictions(),
         (
             states.adaptive(),
             ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/"),
@@ -214,6 +233,7 @@ def _of_rounds() -> list[Shot]:
     pages = (*more, compare, topic, f"{RANKING}topics/?by=judged", f"rounds/1/reports/{html.pk}/")
     shots += _shots("organizer", "/c/active/", *pages)
     closed = Campaign.objects.get(slug="finished")
+    shots += _leaving(active)
     return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
 
 

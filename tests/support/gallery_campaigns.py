@@ -129,6 +129,17 @@ def adaptive() -> Campaign:
     return made
 
 
+def predicted() -> Campaign:
+    """Predicted grades of all pairs, and probabilities of grades of one topic."""
+    made = with_material("predicted")
+    choices.grades(made, "judge.tsv")
+    lines = [f"t1 d{n} 0.{9 - n} 0.{n} 0 0" for n in range(1, 9)]
+    content = "\n".join(lines).encode()
+    factories.stored_upload(made, content, name="a model.tsv", kind="predictions")
+    evaluation.drafted(made, method="adaptive", extra_share=0.0, predictions="judge")
+    return made
+
+
 def race() -> Campaign:
     """A round that looks for the best run, most of it judged, and a draft of another one."""
     made = with_material("race")

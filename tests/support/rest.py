@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from judging.api import documentation
 from judging.api.base import UnknownAddress
-from judging.models import Job, User
+from judging.models import Job, Pair, User
 from judging.services import jobs, members
 from tests.support.kept import Kept
 
@@ -138,6 +138,10 @@ def material() -> list[SimpleUploadedFile]:
     return [topics_file(), documents_file(), *(run_file(n) for n in range(1, RUNS + 1))]
 
 
+def predicted_file() -> SimpleUploadedFile:
+    return SimpleUploadedFile("a model.tsv", b"q1 d1 1.5\nq1 d2 0.25\n")
+
+
 def grade_of(assignment: dict[str, Any]) -> int:
     return relevance(int(assignment["topic"]["id"][1:]), int(assignment["docno"][1:]))
 
@@ -162,7 +166,9 @@ def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
     made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
     assert made.status_code == 201, made.content
     base = f"/api/campaigns/{slug}/"
-    sent = organizer.post(f"{base}uploads/", {"files": material()}, format="multipart")
+    topics, *others = material()
+    files = [topics, predicted_file(), *others]
+    sent = organizer.post(f"{base}uploads/", {"files": files}, format="multipart")
     assert sent.status_code == 201, sent.content
     work()
     assert organizer.post(f"{base}rounds/", ROUND, format="json").status_code == 201
@@ -280,6 +286,8 @@ class World:
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
+            "prediction": organizer.get(f"{self.base}predictions/").json()[0]["id"],
+            "pair": Pair.objects.filter(campaign__slug="demo")[0].pk,
             "topic": first("topics/")["number"],
             "drop": first("uploads/")["drop"],
         }
