@@ -159,7 +159,7 @@ def _grades(
 
 def every_answer(plan: CrowdPlan, level: np.ndarray, *, seed: int) -> np.ndarray:
     """What each of a crowd would say of every pair, (pairs, people), if all judged them all."""
-    random, kinds = np.random.default_rng(seed), _kinds(plan, seed)
+    random, kinds = np.random.default_rng(seed), kinds_of(plan, seed)
     said = np.stack([_grades(plan, kind, level, random) for kind in kinds], axis=1)
     for who, kind in enumerate(kinds):
         if kind == "copying":
