@@ -17,7 +17,7 @@ from judging.models import Campaign
 
 
 @dataclass(frozen=True)
-class Spread:
+class GradeSpread:
     """What its rows say: the least, mean and greatest value; of grades how many are next to each
     grade of the scale, as ``counts``."""
 
@@ -39,7 +39,7 @@ class PredictedFacts:
     judge: MachineJudge | None
     rounds: list[int]
     topics: int
-    spread: Spread | None = field(default=None)
+    spread: GradeSpread | None = field(default=None)
 
     @property
     def topics_missing(self) -> int:
@@ -86,7 +86,7 @@ def _used(campaign: Campaign) -> dict[str, list[int]]:
 
 
 @lru_cache(maxsize=64)
-def _spread(name: str) -> Spread | None:
+def _spread(name: str) -> GradeSpread | None:
     """A file never changes: its name is the digest of its content."""
     with (Path(settings.MEDIA_ROOT) / name).open("rb") as file:
         found = load_predictions(file)
@@ -100,4 +100,4 @@ def _spread(name: str) -> Spread | None:
         near = np.rint(values).astype(np.int64)
         counts = np.bincount(near, minlength=found.max_grade + 1).tolist()
     low, mean, high = (float(each) for each in (values.min(), values.mean(), values.max()))
-    return Spread(low, mean, high, counts)
+    return GradeSpread(low, mean, high, counts)

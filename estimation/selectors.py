@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
@@ -51,18 +51,6 @@ def draws_of(campaign: Campaign, batches: Mapping[int, int]) -> QuerySet[Draw]:
     for number, last in batches.items():
         wanted |= Q(round__number=number, batch_number__lte=last)
     return Draw.objects.filter(wanted, round__campaign=campaign)
-
-
-def kept_draws(campaign: Campaign) -> QuerySet[Draw]:
-    """What was drawn in batches that a round left open when it ended, and has all its labels.
-
-    In the round itself it counts for nothing: which pairs come first in a batch is no sample.
-    """
-    of_batch = RoundBatch.objects.filter(
-        round=OuterRef("round"), number=OuterRef("batch_number"), batch__state=Batch.State.DROPPED
-    )
-    rows = Draw.objects.filter(Exists(of_batch), round__campaign=campaign)
-    return rows.filter(Q(pair__decided=True) | Q(pair__judged__gte=F("pair__wanted")))
 
 
 def draws_in(batches: Mapping[int, int]) -> QuerySet[Draw]:

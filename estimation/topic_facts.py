@@ -17,7 +17,7 @@ from estimation.formats.overlaps import top_of_topic
 from estimation.models import EstimateSet, Round, Run
 from estimation.scales import decimals
 from estimation.standing import pooled_in
-from estimation.topic_results import Contribution, contributions, uncertainty_of
+from estimation.topic_results import TopicContribution, contributions, uncertainty_of
 from judging.answers import AnsweredPair, AnswersApart, agreements, grade_counts, pairs_of
 from judging.models import Campaign, Topic
 
@@ -35,7 +35,7 @@ class TopicRun:
     drawn: int
     judged: int
     relevant: int
-    adds: Contribution | None = None
+    adds: TopicContribution | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,9 @@ def topic_facts(topic: Topic) -> TopicFacts:
     )
 
 
-def _adds(shown: EstimateSet | None, row: Round | None, topic: Topic) -> dict[str, Contribution]:
+def _adds(
+    shown: EstimateSet | None, row: Round | None, topic: Topic
+) -> dict[str, TopicContribution]:
     return contributions(shown, row.measure, topic.topic_id) if shown and row else {}
 
 
@@ -114,7 +116,7 @@ def _runs(
     campaign: Campaign,
     topic: Topic,
     pairs: Sequence[AnsweredPair],
-    adds: Mapping[str, Contribution],
+    adds: Mapping[str, TopicContribution],
 ) -> list[TopicRun]:
     """By what they return that is relevant, most first."""
     drawn = {name.encode() for pair in pairs for name in (pair.docno, pair.other) if name}

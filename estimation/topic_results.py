@@ -36,7 +36,7 @@ NOISY = 10
 
 
 @dataclass(frozen=True)
-class Contribution:
+class TopicContribution:
     """What one topic adds to the value of a run; ``value`` is None where nothing is judged that
     says something of it, in ``judged`` pairs (None where an older version did not count them)."""
 
@@ -48,7 +48,7 @@ class Contribution:
         return self.value is not None and (self.judged is None or self.judged < NOISY)
 
 
-def contributions(shown: EstimateSet, measure: str, topic_id: str) -> dict[str, Contribution]:
+def contributions(shown: EstimateSet, measure: str, topic_id: str) -> dict[str, TopicContribution]:
     """By the tags of runs; empty where the estimates do not tell of the topic."""
     path = Path(settings.MEDIA_ROOT) / shown.matrices_file
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
@@ -60,7 +60,7 @@ def contributions(shown: EstimateSet, measure: str, topic_id: str) -> dict[str, 
     values = arrays[names[0]][place].tolist()
     counts = arrays[names[1]][place].tolist() if names[1] in arrays else [None] * len(values)
     return {
-        tag: Contribution(value if count or (count is None and value) else None, count)
+        tag: TopicContribution(value if count or (count is None and value) else None, count)
         for tag, value, count in zip(facts["runs"], values, counts, strict=True)
     }
 

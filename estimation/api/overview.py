@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import activity, overview
+from estimation.api.label_quality import FindingRow
 from estimation.next_step import next_step
 from estimation.situation import Situation
 from judging.api.base import ORGANIZER, CampaignView
@@ -28,11 +29,6 @@ class NextStepRow(Row):
 
 class AttentionRow(Row):
     level = CharField(help_text="bad, warn, or empty for what can wait.", allow_blank=True)
-    text = CharField()
-
-
-class FindingRow(Row):
-    kind = CharField()
     text = CharField()
 
 

@@ -26,9 +26,9 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.methods import with_option
 from estimation.core.sampling.top_up import beside, top_up
 from estimation.models import Round
-from estimation.selectors import draws_of, kept_draws
+from estimation.selectors import draws_of
 from estimation.services import pools, together
-from estimation.services.choices import complete
+from estimation.services.choices import complete, kept_draws
 from judging.errors import UserError
 from judging.models import Campaign
 

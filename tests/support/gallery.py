@@ -7,7 +7,6 @@ here, and what shall wait is left due.
 import json
 import time
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
@@ -30,7 +29,6 @@ from judging.models import (
 from judging.services import (
     assignments,
     campaigns,
-    crowd_links,
     entering,
     exclusions,
     jobs,
@@ -385,15 +383,18 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
     """One by which many came, and guests at work, done, and screened out; others that are over."""
     made = states.organized(_bare("guests"))
     factories.released_batch(made, [f"FT934-48{number}" for number in range(4)], labels=9)
-    link = _link(made, "Prolific, first wave", out_code="C0UT77", **ENGLISH)
-    users["leaver"] = done = _guest(link, "5f3c0d9a8b7e6d5c4b3a2f1e", device="one")
+    link = states.crowd_link(made, "Prolific, first wave", out_code="C0UT77", **ENGLISH)
+    users["leaver"] = done = states.crowd_guest(link, "5f3c0d9a8b7e6d5c4b3a2f1e", device="one")
     for _ in range(link.judgments):
         assert factories.judge_next(made, done, 1)
     entering.finish(guest=done.crowd_guest)
-    users["guest"] = at_work = _guest(link, "5a", device="one")
+    users["guest"] = at_work = states.crowd_guest(link, "5a", device="one")
     assert factories.judge_next(made, at_work, 2)
-    _guest(link, "out", answer="No, hardly ever")
-    expired, new = _link(made, "The <wave> before"), _link(made, "The next wave")
+    states.crowd_guest(link, "out", answer="No, hardly ever")
+    expired, new = (
+        states.crowd_link(made, "The <wave> before"),
+        states.crowd_link(made, "The next wave"),
+    )
     CrowdLink.objects.filter(pk=expired.pk).update(expires=seconds_from_now(-1))
     work = f"/work/{link.token}/"
     pages = [f"links/{each.pk}/" for each in (link, expired, new)]
@@ -409,26 +410,6 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
         *(Shot(who, f"{work}done/") for who in ("guest", "leaver")),
         *(Shot(who, f"/c/{made.slug}/judge/") for who in ("guest", "leaver")),
     ]
-
-
-def _link(made: Campaign, name: str, **values: Any) -> CrowdLink:
-    consent = "You read documents, and say how well each fits.\n\nYou may stop at any time."
-    plan = crowd_links.LinkPlan(
-        name,
-        most_people=20,
-        judgments=2,
-        consent=consent,
-        return_address="https://app.prolific.com/submissions/complete?cc={code}",
-        per_hour=Decimal(12),
-        bonus=Decimal("0.05"),
-        **values,
-    )
-    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
-
-
-def _guest(link: CrowdLink, participant: str, device: str = "", answer: str = "Yes") -> Any:
-    who = entering.visitor([("PROLIFIC_PID", participant)], device or participant)
-    return entering.enter(link=link, who=who, answer=answer, address="192.0.2.1").account
 
 
 # ---------------------------------------------------------------------------------- the rest

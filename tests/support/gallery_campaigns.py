@@ -2,6 +2,7 @@
 
 import io
 from collections import defaultdict
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -9,11 +10,13 @@ from django.core.files.base import File
 
 from estimation.models import Round
 from estimation.services import extending, pausing, replacing, reports, withdrawals
-from judging.models import Campaign, Job, Membership, User
+from judging.models import Campaign, CrowdLink, Job, Membership, User
 from judging.services import (
     assignments,
     campaigns,
+    crowd_links,
     described,
+    entering,
     gold,
     jobs,
     judgments,
@@ -325,3 +328,23 @@ def preferences() -> Campaign:
             judgments.record(assignment=held, by=by, saying=saying)
     factories.run_due_jobs()
     return made
+
+
+def crowd_link(made: Campaign, name: str, **values: Any) -> CrowdLink:
+    consent = "You read documents, and say how well each fits.\n\nYou may stop at any time."
+    plan = crowd_links.LinkPlan(
+        name,
+        most_people=20,
+        judgments=2,
+        consent=consent,
+        return_address="https://app.prolific.com/submissions/complete?cc={code}",
+        per_hour=Decimal(12),
+        bonus=Decimal("0.05"),
+        **values,
+    )
+    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+
+
+def crowd_guest(link: CrowdLink, participant: str, device: str = "", answer: str = "Yes") -> Any:
+    who = entering.visitor([("PROLIFIC_PID", participant)], device or participant)
+    return entering.enter(link=link, who=who, answer=answer, address="192.0.2.1").account
