@@ -212,14 +212,15 @@ class RoundForm(ShownForm):
 class TargetForm(forms.Form):
     """What a budget reaches, each in a field of its own: who types into one asks for the budget.
 
-    ``shown`` is what the page showed, so that what nobody typed is no wish.
+    ``shown`` is what the page showed, so that what nobody typed is no wish. A small budget decides
+    0 %, which a browser must not take for a wrong field: it would keep the round from being drawn.
     """
 
     prefix = "target"
-    half_width = forms.FloatField(label="Half width ±, at most", min_value=1e-9)
-    best = forms.FloatField(label="Best two told apart, %", min_value=1e-9, max_value=100)
-    decided = forms.FloatField(label="Differences decided, %", min_value=1e-9, max_value=100)
-    hours = forms.FloatField(label="Hours of work", min_value=1e-9)
+    half_width = forms.FloatField(label="Half width ±, at most", min_value=0)
+    best = forms.FloatField(label="Best two told apart, %", min_value=0, max_value=100)
+    decided = forms.FloatField(label="Differences decided, %", min_value=0, max_value=100)
+    hours = forms.FloatField(label="Hours of work", min_value=0)
     shown = forms.CharField(widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

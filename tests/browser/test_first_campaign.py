@@ -42,7 +42,7 @@ class Clicks:
         self._click(self.page.get_by_role("button", name=name, exact=True))
 
     def link(self, name: str) -> None:
-        self._click(self.page.get_by_role("link", name=name, exact=True))
+        self._click(self.page.get_by_role("link", name=name, exact=True).first)
 
     def next_step(self, what: str) -> None:
         """What the bar says comes next; it looks again by itself until the workers are so far."""
