@@ -20,9 +20,16 @@ def pages(users: dict[str, User]) -> Iterator[tuple[str, str]]:
     confirming = addresses.token_for(users["organizer"], "organizer@example.org")
     yield from (("anonymous", address) for address in ("/forgot/", f"/reset/{uid}/{token}/"))
     yield "halfway", "/sign-in/second/"
-    for place in ("address/", f"address/{confirming}/", "confirm/", "factors/", "factors/codes/"):
+    for place in (
+        "address/",
+        f"address/{confirming}/",
+        "confirm/",
+        "factors/",
+        "factors/codes/",
+        "factors/passkeys/",
+    ):
         yield "organizer", f"/account/{place}"
-    for place in ("", "factors/", "factors/passkeys/"):
+    for place in ("", "factors/"):
         yield "admin", f"/account/{place}"
     yield "guest", "/account/"
 
