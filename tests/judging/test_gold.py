@@ -145,9 +145,7 @@ def shape(value: Any) -> Any:
 
 def plain(sql: str) -> str:
     """Without values; a revision is counted up in one of two columns of the same row."""
-    sql = sql.replace(
-        'SET "state" = \'judged\', "set_aside"', 'SET "state" = \'judged\', "revision"'
-    )
+    sql = re.sub(r"""(SET "state" = (?:'judged'|%s)), "set_aside\"""", r'\1, "revision"', sql)
     sql = re.sub(
         r'"set_aside" = \("judging_assignment"."set_aside"',
         '"revision" = ("judging_assignment"."revision"',
