@@ -21,7 +21,7 @@ PROCESSES := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? c
 PYTEST := $(PY) -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # No configuration of a running site must reach tests and checks. Their many processes share what
 # the first one compiles, and each computes in one thread, as those of a site do (evalsite/settings.py).
-CLEAN := env -u PYTHONDONTWRITEBYTECODE -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+CLEAN := env -u PYTHONDONTWRITEBYTECODE -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u EMAIL_URL -u OIDC_ISSUER -u SECOND_FACTOR_FOR -u DEBUG -u ALLOWED_HOSTS OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: run test test-fast test-core drills bench check lint types contracts deployable install install-dev services
 

@@ -23,10 +23,11 @@ from django.template import engines
 from django.test import Client
 from django.urls import get_resolver
 
-from estimation.models import MachineJudge, Report, Round
+from estimation.models import MachineJudge, Prediction, Report, Round
 from judging.models import Campaign, CrowdLink, User
 from judging.services import crowd_links
 from judging.services.crowd_links import LinkPlan
+from tests.support import factories
 from tests.support.addresses import patterns
 
 TURNS, VISITS = 3, 5
@@ -75,6 +76,14 @@ def crowd_link(made: Campaign) -> CrowdLink:
     return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
 
 
+def predicted(made: Campaign) -> Prediction:
+    """A grade of every judged pair."""
+    pairs = made.pairs.filter(judged__gt=0).values_list("topic__topic_id", "docno")
+    content = "".join(f"{topic} {docno} 1\n" for topic, docno in pairs).encode()
+    factories.stored_upload(made, content, name="predicted.tsv", kind="predictions")
+    return Prediction.objects.get(campaign=made)
+
+
 def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row]]:
     """What the addresses of its pages may name, one of each kind; uploads one of each of theirs."""
     pair = made.pairs.filter(judged__gt=0)[0]
@@ -88,6 +97,7 @@ def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row
         "accounts": made.created_by_id,
         "judgments": pair.pk,
         "links": crowd_link(made).pk,
+        "predictions": predicted(made).pk,
         "machines": MachineJudge.objects.filter(campaign=made)[0].pk,
         "reports": Report.objects.filter(estimate_set__round=drawn, name="report.html")[0].pk,
     }

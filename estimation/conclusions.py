@@ -48,7 +48,7 @@ def pair_states(row: Round, pairs: Pairwise) -> PairStates:
         OUT_OF_REACH if foretold else OPEN,
     )
     np.fill_diagonal(state, "")
-    more = np.maximum(until - now, 1.0) * (row.labels + row.extra_share)
+    more = np.maximum(until - now, 1.0) * row.labels_each
     more = np.where(settled | (until == NEVER) | (not foretold), np.nan, more)
     np.fill_diagonal(more, np.nan)
     return PairStates(state, np.vectorize(_rounded, otypes=[float])(more))

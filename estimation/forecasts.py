@@ -94,7 +94,7 @@ def _judgments(row: Round, pairs: float | None) -> int | None:
     """What judging so many pairs takes; nothing where nothing is left to judge."""
     if not pairs:
         return None if pairs is None else 0
-    return in_two_digits(pairs * (row.labels + row.extra_share))
+    return in_two_digits(pairs * row.labels_each)
 
 
 def _begin(found: Prospect) -> str:

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from estimation.core.inference.looks import Look
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling.interval_kinds import INTERVALS
-from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
+from estimation.core.sampling.methods import MOST_FURTHER, SAMPLING_METHODS, SamplingMethod
 from estimation.machines import MachineAnswer as MachineAnswer  # noqa: PLC0414  (for others to import from here)
 from estimation.machines import MachineJudge as MachineJudge  # noqa: PLC0414
 from estimation.machines import MachinePrompt as MachinePrompt  # noqa: PLC0414
@@ -140,6 +140,9 @@ class Round(models.Model):
     )
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
+    further = models.FloatField(
+        default=0.0, help_text="labels of a pair beyond these, on average, where they pay"
+    )
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
     topic_minimum = models.PositiveIntegerField(default=1, help_text="pairs of a topic in a batch")
     topic_seconds = models.PositiveIntegerField(default=0, help_text="that reading a topic takes")
@@ -192,6 +195,10 @@ class Round(models.Model):
                 name="round_shares_in_range",
             ),
             CheckConstraint(
+                condition=Q(further=0) | Q(further__gt=0, method__in=["adaptive", "poisson"]),
+                name="round_further_can_be",
+            ),
+            CheckConstraint(
                 condition=Q(state__in=["drafted", "drawing"])
                 | Q(pool__isnull=False, drawn__isnull=False),
                 name="round_drawn_has_pool",
@@ -220,6 +227,16 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+    @property
+    def labels_each(self) -> float:
+        """Labels that a pair gets, on average."""
+        return float(self.labels + self.extra_share + self.further)
+
+    @property
+    def most_labels(self) -> int:
+        """Labels that some pairs may get, each by somebody else."""
+        return self.labels + (MOST_FURTHER if self.further else int(self.extra_share > 0))
 
     @property
     def predicted_by(self) -> list[str]:
@@ -290,6 +307,8 @@ class Draw(models.Model):
     """A drawn pair: where it stands in the pool, when it enters, how likely it was to.
 
     In adaptive rounds ``probability`` is that of its batch, as the pair had not been drawn before.
+    ``repeated`` is the chance with which it was to get two labels or more, where further labels
+    go where they pay; decided with the batch, before anybody judged the pair. Null: as for all.
     """
 
     round = models.ForeignKey(Round, models.CASCADE, related_name="draws", db_index=False)
@@ -298,10 +317,15 @@ class Draw(models.Model):
     batch_number = models.PositiveIntegerField()
     count = models.PositiveIntegerField(default=1)
     probability = models.FloatField(help_text="inclusion probability at the full budget")
+    repeated = models.FloatField(null=True, help_text="chance of two labels or more")
 
     class Meta:
         constraints = [
             UniqueConstraint(fields=["round", "pair"], name="draw_once"),
+            CheckConstraint(
+                condition=Q(repeated__isnull=True) | Q(repeated__gt=0, repeated__lte=1),
+                name="draw_repeated_in_range",
+            ),
             CheckConstraint(
                 condition=Q(probability__gt=0, probability__lte=1), name="draw_probability_in_range"
             ),

@@ -42,8 +42,11 @@ def _over(found: Situation) -> NextStep | None:
     if found.campaign.state != Campaign.State.CLOSED:
         return None
     why = "The campaign is closed: judgments and estimates stay as they are."
-    if not found.drawn:
+    if not found.drawn or found.row is None:
         return NextStep("closed", "Nothing to do", why, waits=True)
+    if not found.row.estimate_sets.exists():
+        why = "The campaign was closed before a batch was judged: there are no results yet."
+        return NextStep("closed", "Open it again, if it shall go on", why, waits=True)
     return NextStep("closed", "Take the results along", why, Action("report-list", "Export"))
 
 

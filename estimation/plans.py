@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import kinds_for
-from estimation.core.sampling.methods import MOST_TOGETHER, SAMPLING_METHODS
+from estimation.core.sampling.methods import MOST_FURTHER, MOST_TOGETHER, SAMPLING_METHODS
 from estimation.material import taking_part
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, having, option
@@ -236,6 +236,17 @@ class RoundPlan:
         required=True, initial=0.2, wide=False, attrs={"step": "0.05"}, least=0, most=1,
         expected=SHARE,
     )  # fmt: skip
+    further: float = option(
+        "Further labels where they pay", default=0.0,
+        help="So many more for a pair, on average, to pairs where they lessen the error most. Pays "
+        "where nearly all pairs are judged; otherwise a larger budget is better.",
+        asked="Labels beyond these, on average of all pairs, that go where they take most off the "
+        f"variance; {having('further')}, for sums of gains. With one label per pair, extra_share "
+        "must be 0.05 at least.",
+        wide=False, attrs={"step": "0.1"}, needs="further", least=0, most=MOST_FURTHER,
+        expected=f"Expected 0 to {MOST_FURTHER}.",
+        refusal="{method} has no further labels where they pay. Methods that do: {methods}.",
+    )  # fmt: skip
     seconds: int = option(
         "Seconds per judgment", default=30,
         help="How long a judgment takes, for the hours of work. No number but these depends on it.",
@@ -303,7 +314,9 @@ class Section:
 SECTIONS = (
     Section("Question", ("goal", "run", "baseline", "measure"), step="question"),
     Section("Target", ("budget",), step="target"),
-    Section("Labels", ("labels", "extra_share", "seconds", "topic_seconds"), step="labels"),
+    Section(
+        "Labels", ("labels", "extra_share", "further", "seconds", "topic_seconds"), step="labels"
+    ),
     Section("What is told", ("reported", "negligible")),
     Section("Batches and the end", ("batch_size", "stop_when", "stop_top", "stop_width")),
     Section("What is expected", ("prior", "predictions", "more_predictions")),

@@ -6,13 +6,17 @@ import numpy as np
 from django.db.models import F, QuerySet
 
 from estimation.core.measures.table import parse_measure
+from estimation.figures import label_figure
 from estimation.label_figures import QualityFigure, quality_figure
 from estimation.models import EstimateSet, Round
+from estimation.noise_figures import NoiseFigure, noise_figure
 from estimation.selectors import (
     Pairwise,
     RankingTable,
     RoundProgress,
     draws_behind,
+    label_comparison,
+    label_noise,
     label_quality,
     machines_compared,
     measures_of,
@@ -67,6 +71,7 @@ class ReportData:
     exclusions: list[Exclusion]
     people: list[AssessorFacts]
     quality: QualityFigure | None = None
+    noise: NoiseFigure | None = None
 
     @property
     def scale(self) -> list[dict[str, str]]:
@@ -153,6 +158,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
         people=facts.people,
         quality=quality_of(row, shown),
+        noise=noise_of(row, shown, row.measure),
     )
 
 
@@ -160,6 +166,16 @@ def quality_of(row: Round, shown: EstimateSet) -> QualityFigure | None:
     """How good the labels are that estimates rest on; for the tab, REST and the report."""
     found = label_quality(shown)
     return quality_figure(found, scale_of(row), machines_compared(row)) if found else None
+
+
+def noise_of(row: Round, shown: EstimateSet, measure: str) -> NoiseFigure | None:
+    """What people's disagreement adds to intervals; for the tab, REST and the report."""
+    shares = label_noise(shown, measure)
+    if not shares:
+        return None
+    compared = label_comparison(shown, measure)
+    best = label_figure(compared).best if compared else 0
+    return noise_figure(row, shown, measure, shares, quality_of(row, shown), best)
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ def run_facts(run: Run) -> RunFacts:
         versions=_versions(run, every),
         standings=[(each, stacked(each.parts)) for each in standings],
         is_alone=len(every) == 1,
-        estimate=_estimate(run),
+        estimate=current_estimate(run),
     )
 
 
@@ -184,7 +184,7 @@ def alike_runs(run: Run) -> AlikeRuns:
     return AlikeRuns(rows)
 
 
-def _estimate(run: Run) -> CurrentEstimate | None:
+def current_estimate(run: Run) -> CurrentEstimate | None:
     row = selectors.current_round(run.campaign)
     shown = selectors.latest_estimates(row) if row and row.is_drawn else None
     if row is None or shown is None:

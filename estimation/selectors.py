@@ -475,6 +475,15 @@ def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] 
     return found
 
 
+def label_noise(estimate_set: EstimateSet, measure: str) -> dict[str, float]:
+    """The share of people's disagreement in the variance of each run, where it is known."""
+    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    shares = facts.get("noise", {}).get(measure) or []
+    named = zip(facts["runs"], shares, strict=False)
+    return {run: share for run, share in named if share is not None}
+
+
 def label_quality(estimate_set: EstimateSet) -> dict[str, Any]:
     """What the worker found of the labels behind estimates; empty where it found nothing, and
     as long as it has not looked."""

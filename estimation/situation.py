@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from django.db.models import Max
+
 from estimation import selectors, work
 from estimation.material import taking_part
 from estimation.models import Round
 from judging import selectors as judging
-from judging.models import Campaign
+from judging.models import BatchPair, Campaign
 from judging.pace import Pace, pace
 from judging.stuck import handed_pairs
 from judging.workers import Service, unserved
@@ -96,10 +98,13 @@ class Situation:
         going = self.row is not None and self.drawn and not self.row.has_ended
         return pace(self.campaign) if going else None
 
-    @property
+    @cached_property
     def labels_wanted(self) -> int:
         """Labels that some pairs of the current round want."""
-        return self.row.labels + (self.row.extra_share > 0) if self.row else 0
+        if self.row is None or not self.row.further or not self.drawn:
+            return self.row.most_labels if self.row else 0
+        asked = BatchPair.objects.filter(batch__in=self.row.round_batches.values("batch"))
+        return int(asked.aggregate(most=Max("labels"))["most"] or 0)
 
     @property
     def expected(self) -> int:
@@ -119,5 +124,5 @@ class Situation:
         """Until the current round is judged, at the pace of the last days; None if untold."""
         if self.row is None or self.pace is None:
             return None
-        per_pair = self.row.labels + self.row.extra_share
+        per_pair = self.row.labels_each
         return self.pace.days_for((self.expected - self.judged) * per_pair)

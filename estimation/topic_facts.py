@@ -1,11 +1,11 @@
 """What there is to say of one topic, for its page and for programs.
 
 How much of the uncertainty of all runs together comes from the topic is told where the sample
-splits by topic. What a topic adds to an estimate is stored, but from few judgments of one topic it
-is mostly nothing or far too much, and would only mislead.
+splits by topic. What a topic adds to an estimate is mostly nothing or far too much, from few
+judgments: it is marked as noisy where they are few, and nothing is concluded from it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,10 @@ from django.conf import settings
 
 from estimation import selectors
 from estimation.formats.overlaps import top_of_topic
-from estimation.models import Round, Run
+from estimation.models import EstimateSet, Round, Run
+from estimation.scales import decimals
 from estimation.standing import pooled_in
-from estimation.topic_results import uncertainty_of
+from estimation.topic_results import TopicContribution, contributions, uncertainty_of
 from judging.answers import AnsweredPair, AnswersApart, agreements, grade_counts, pairs_of
 from judging.models import Campaign, Topic
 
@@ -24,7 +25,8 @@ from judging.models import Campaign, Topic
 @dataclass(frozen=True)
 class TopicRun:
     """Of what a run returns for the topic down to the campaign's depth, how many documents are
-    ``drawn``, ``judged``, and ``relevant``: judged better than grade 0 by somebody."""
+    ``drawn``, ``judged``, and ``relevant``: judged better than grade 0 by somebody. ``adds`` to the
+    value of the run is what the topic contributes, None without estimates that tell of it."""
 
     id: int
     tag: str
@@ -33,6 +35,7 @@ class TopicRun:
     drawn: int
     judged: int
     relevant: int
+    adds: TopicContribution | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class TopicFacts:
     @property
     def measure(self) -> str:
         return self.round.measure if self.round else ""
+
+    @property
+    def digits(self) -> int:
+        """Decimals of what the topic adds to values."""
+        told = [abs(run.adds.value) for run in self.runs if run.adds and run.adds.value]
+        return decimals(max(told) / 10) if told else 2
+
+    @property
+    def adds(self) -> bool:
+        return any(run.adds for run in self.runs)
 
     @property
     def drawn(self) -> int:
@@ -88,12 +101,23 @@ def topic_facts(topic: Topic) -> TopicFacts:
         pairs=pairs,
         grades=grade_counts(pairs, len(campaign.grades)),
         agreement=agreements(campaign).get(topic.pk, AnswersApart()),
-        runs=_runs(campaign, topic, pairs),
+        runs=_runs(campaign, topic, pairs, _adds(shown, drawn, topic)),
         uncertainty=uncertainty_of(shown, topic.topic_id) if shown else None,
     )
 
 
-def _runs(campaign: Campaign, topic: Topic, pairs: Sequence[AnsweredPair]) -> list[TopicRun]:
+def _adds(
+    shown: EstimateSet | None, row: Round | None, topic: Topic
+) -> dict[str, TopicContribution]:
+    return contributions(shown, row.measure, topic.topic_id) if shown and row else {}
+
+
+def _runs(
+    campaign: Campaign,
+    topic: Topic,
+    pairs: Sequence[AnsweredPair],
+    adds: Mapping[str, TopicContribution],
+) -> list[TopicRun]:
     """By what they return that is relevant, most first."""
     drawn = {name.encode() for pair in pairs for name in (pair.docno, pair.other) if name}
     judged = {
@@ -113,6 +137,7 @@ def _runs(campaign: Campaign, topic: Topic, pairs: Sequence[AnsweredPair]) -> li
                 drawn=len(top & drawn),
                 judged=len(top & judged),
                 relevant=len(top & relevant),
+                adds=adds.get(run.tag),
             )
         )
     return sorted(rows, key=lambda each: (-each.relevant, -each.judged, each.tag))

@@ -31,6 +31,40 @@ class TopicSpread:
     uncertainty: float | None
 
 
+NOISY = 10
+"""Judged pairs that say something of a run below which what a topic adds to it is mostly noise."""
+
+
+@dataclass(frozen=True)
+class TopicContribution:
+    """What one topic adds to the value of a run; ``value`` is None where nothing is judged that
+    says something of it, in ``judged`` pairs (None where an older version did not count them)."""
+
+    value: float | None
+    judged: int | None
+
+    @property
+    def noisy(self) -> bool:
+        return self.value is not None and (self.judged is None or self.judged < NOISY)
+
+
+def contributions(shown: EstimateSet, measure: str, topic_id: str) -> dict[str, TopicContribution]:
+    """By the tags of runs; empty where the estimates do not tell of the topic."""
+    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    index, topics = facts["measures"].index(measure), list(facts.get("topics", ()))
+    if topic_id not in topics:
+        return {}
+    place, names = topics.index(topic_id), (f"by_topic_{index}", f"judged_{index}")
+    _, arrays = read_archive(path, MATRICES_FORMAT, names[:1], optional=names[1:])
+    values = arrays[names[0]][place].tolist()
+    counts = arrays[names[1]][place].tolist() if names[1] in arrays else [None] * len(values)
+    return {
+        tag: TopicContribution(value if count or (count is None and value) else None, count)
+        for tag, value, count in zip(facts["runs"], values, counts, strict=True)
+    }
+
+
 def topic_results(table: RankingTable) -> list[TopicSpread]:
     """Every topic, in the order of the pool: by id."""
     shown = table.estimate_set

@@ -29,7 +29,11 @@ OF_MACHINES = {
     AGREEMENT: "Comparing a machine judge with people",
 }
 OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
-OF_PEOPLE = {"look-at-people": "Looking at how people answer"}
+OF_PEOPLE = {
+    "look-at-people": "Looking at how people answer",
+    "letter": "Sending a letter",
+    "apply-quality-rules": "Applying the rules about people",
+}
 OF_THE_SITE = {
     "delete-campaign": "Deleting a campaign",
     "sweep-files": "Removing files that no campaign needs",

@@ -123,6 +123,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "judging.middleware.SecondFactorMiddleware",
     "judging.middleware.UserErrorMiddleware",
 ]
 ROOT_URLCONF = "evalsite.urls"
@@ -261,6 +262,38 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 PASSWORD_RESET_TIMEOUT = 7 * 24 * 3600  # an invitation is good for a week
 
+# Who must have a second factor: admins, or organizers too.
+SECOND_FACTOR_FOR = env.list("SECOND_FACTOR_FOR", default=[])
+if strange := set(SECOND_FACTOR_FOR) - {"admins", "organizers"}:
+    raise ImproperlyConfigured(
+        f"SECOND_FACTOR_FOR names {', '.join(sorted(strange))}: expected admins, or"
+        " admins,organizers"
+    )
+
+# Letters: none go out where no mail server is named.
+MAIL_ON = bool(env.str("EMAIL_URL", default=""))
+_mail = env.email_url("EMAIL_URL", default="dummymail://")
+if MAIL_ON and _mail["EMAIL_BACKEND"] != "django.core.mail.backends.smtp.EmailBackend":
+    raise ImproperlyConfigured(
+        "EMAIL_URL names no mail server: expected smtp+tls://user:password@host:587, smtp+ssl:// or"
+        " smtp://"
+    )
+EMAIL_BACKEND = str(_mail["EMAIL_BACKEND"])
+EMAIL_HOST, EMAIL_PORT = _mail["EMAIL_HOST"] or "", _mail["EMAIL_PORT"] or 25
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_USER"], _mail["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 20
+MAIL_FROM = env.str("MAIL_FROM", default=f"evalsite@{urlsplit(SITE_URL).hostname}")
+
+# Sign-on by an OpenID provider of one's own house
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="").rstrip("/")
+OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", default="")
+OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", default="")
+OIDC_NAME = env.str("OIDC_NAME", default=urlsplit(OIDC_ISSUER).hostname or "")
+OIDC_NEW_ACCOUNTS = env.bool("OIDC_NEW_ACCOUNTS", default=False)
+if OIDC_ISSUER and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
+    raise ImproperlyConfigured("OIDC_ISSUER needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET")
+
 # (user name, password, what it is for): shown by ``manage.py up`` and on the sign-in page, each
 # only while it works, that is, on a site where the demo campaign was loaded.
 DEMO_PASSWORD = "evalsite-demo"  # noqa: S105
@@ -334,6 +367,8 @@ SPECTACULAR_SETTINGS = {
         "CodeKind": "judging.models.CrowdLink.CodeKind",
         "GuestState": "judging.payments.STATES",
         "SeenKind": "judging.models.SeenItem.Kind",
+        "FactorKind": "judging.models.SecondFactor.Kind",
+        "LetterState": "judging.models.Letter.State",
         "KeyScope": "judging.models.ApiToken.Scope",
         "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",

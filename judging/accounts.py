@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now
 
 from judging import names
 
@@ -62,15 +62,28 @@ class User(AbstractUser):
     ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
     ``key_epoch`` is another one after every change of password: keys of an earlier one are void.
     ``is_guest``: made by a crowd link, for one campaign; it has no password and never gets one.
+    ``address_confirmed``: they have shown that letters to ``email`` reach them; one account at most
+    for an address. ``has_second_factor`` says whether there are rows of `SecondFactor`.
     """
 
     is_organizer = models.BooleanField("may create campaigns", default=False)
     is_guest = models.BooleanField(default=False, db_default=False, editable=False)
+    address_confirmed = models.BooleanField(default=False, db_default=False, editable=False)
+    has_second_factor = models.BooleanField(default=False, db_default=False, editable=False)
     invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     key_epoch = models.CharField(max_length=16, default="", blank=True, editable=False)
     name_key = models.CharField(max_length=600, unique=True, null=True, editable=False)
 
     objects: ClassVar[Accounts] = Accounts()
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"),
+                condition=models.Q(address_confirmed=True),
+                name="confirmed_address_once",
+            )
+        ]
 
     def clean(self) -> None:
         super().clean()

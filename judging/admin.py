@@ -7,14 +7,12 @@ exception: an admin makes them, sets passwords, and says who may create campaign
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 
-from judging.forms import SignInForm
 from judging.models import (
     ApiToken,
     Assignment,
@@ -34,12 +32,6 @@ from judging.models import (
     WorkerHeartbeat,
 )
 
-
-class AdminSignInForm(SignInForm, AdminAuthenticationForm):
-    """The administration's door counts tries like the site's, and opens to admins only."""
-
-
-admin.site.login_form = AdminSignInForm
 admin.site.site_header = "evalsite administration"
 admin.site.site_title = "evalsite"
 admin.site.index_title = "Rows of the database"

@@ -75,9 +75,9 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
         rows = rows.filter(revision__gt=1)
     if asked.excluded is not None:
         rows = (
-            rows.filter(assignment__set_aside__gte=1)
+            rows.filter(assignment__state=Assignment.State.EXCLUDED)
             if asked.excluded
-            else rows.filter(assignment__set_aside=0)
+            else rows.exclude(assignment__state=Assignment.State.EXCLUDED)
         )
     if asked.apart is not None:
         rows = rows.filter(assignment__pair__in=_apart(campaign, asked.apart))

@@ -187,6 +187,13 @@ class MemberForm(forms.Form):
         help_text="An account that is not there yet is made; you then get a link to pass on.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
     )
+    address = forms.CharField(
+        required=False,
+        max_length=254,
+        label="E-mail address (if you like)",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "email"}),
+        help_text="A new account is invited there, if this site sends e-mail.",
+    )
     role = forms.ChoiceField(choices=Membership.Role, initial=Membership.Role.ASSESSOR)
 
 

@@ -15,11 +15,14 @@ class ManyForm(forms.Form):
         required=False,
         strip=False,
         max_length=MOST_CHARACTERS,
-        label="Names or addresses, one a line",
+        label="Names or e-mail addresses, one a line",
         widget=forms.Textarea(
             attrs={"rows": 6, "spellcheck": "false", "autocapitalize": "none", "class": "mono"}
         ),
-        help_text=f"At most {MOST}. After a comma a line may name a role: anna, organizer.",
+        help_text=(
+            f"At most {MOST}. After commas an address and a role may follow: anna,"
+            " anna@example.org, organizer. Or a table whose first line says name, address, role."
+        ),
     )
     file = forms.FileField(
         required=False,
@@ -76,6 +79,16 @@ class ExclusionForm(forms.Form):
     reason = forms.CharField(
         max_length=500, label="In your words", help_text="Recorded, and told to other organizers."
     )
+
+
+class HoldForm(forms.Form):
+    reason = forms.CharField(
+        max_length=500, label="Why shall they wait?", help_text="Told to other organizers."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        beside_another_form = {"auto_id": "hold_%s"}
+        super().__init__(*args, **(beside_another_form | kwargs))
 
 
 class TakeBackForm(forms.Form):

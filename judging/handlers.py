@@ -7,8 +7,11 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
     duplicates,
     jobs,
     known_grades,
+    letters,
     loaders,
     looks,
+    quality,
+    sending,
     uploads,
 )
 
@@ -17,4 +20,6 @@ jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
 jobs.handles(looks.LOOK)(looks.look)
+jobs.handles(quality.APPLY)(quality.apply)
+jobs.handles(letters.SEND)(sending.send)
 jobs.handles(deletion.DELETE)(deletion.delete)

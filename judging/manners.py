@@ -96,6 +96,8 @@ def manners(campaign: Campaign) -> dict[int, Manner]:
 class _Answers:
     """All judgments of a campaign, a row each, as what is usual is told by all.
 
+    Gold tells of pace and haste; patterns and agreement are those of sampled pairs.
+
     ``at``: `EpochSeconds`; ``seconds`` may be `UNTOLD`; ``length``: `read_at_once`. ``current``
     ones are the latest of their assignments, whether they count or are excluded; ``several``: the
     pair was to have several labels, or has.
@@ -113,6 +115,7 @@ class _Answers:
     counts: NDArray[np.bool_]
     several: NDArray[np.bool_]
     preference: NDArray[np.bool_]
+    gold: NDArray[np.bool_]
     commented: NDArray[np.bool_]
 
 
@@ -120,6 +123,7 @@ def _given(campaign: Campaign) -> _Answers:
     rows = Judgment.objects.filter(assignment__pair__campaign=campaign)
     latest = Q(revision=F("assignment__revision") + F("assignment__set_aside"))
     several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
+    several &= Q(assignment__gold=False)
     told = rows.annotate(
         at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
@@ -128,10 +132,14 @@ def _given(campaign: Campaign) -> _Answers:
         counts=_flag(Q(assignment__set_aside=0)),
         several=_flag(several),
         preference=_flag(~Q(assignment__pair__other="")),
+        gold=_flag(Q(assignment__gold=True)),
         commented=_flag(Q(IsWritten("comment"))),
     )
     names = ("pk", "assignment__pair_id", "assessor_id", "grade", "at", "took", "revision")
-    texts, flags = ("one", "two"), ("current", "counts", "several", "preference", "commented")
+    texts, flags = (
+        ("one", "two"),
+        ("current", "counts", "several", "preference", "gold", "commented"),
+    )
     columns = number_columns(told, *names, *texts, *flags)
     pk, pair, who, grade, at, took, revision, one, two, *said = columns
     return _Answers(
@@ -200,7 +208,7 @@ def _haste(given: _Answers) -> dict[int, dict[str, int]]:
 
 def _orders(given: _Answers) -> dict[int, list[int]]:
     """Everybody's grades in the order of judging, by what they said first of each pair."""
-    plain = given.first & ~given.preference
+    plain = given.first & ~given.preference & ~given.gold
     people, grade = given.who[plain], given.grade[plain]
     order = np.lexsort((given.pk[plain], given.at[plain], people))
     people, grade = people[order], grade[order]

@@ -1,7 +1,6 @@
 """People and what they say: campaigns, topics, documents, pairs, assignments, judgments.
 
-Nothing here knows of runs, ranks or probabilities. Rows are written by services only.
-"""
+Nothing here knows of runs, ranks or probabilities. Rows are written by services only."""
 
 import hashlib
 
@@ -12,6 +11,14 @@ from django.db.models.functions import Now
 from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
 from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
+from judging.chores import Job as Job  # noqa: PLC0414
+from judging.chores import WorkerHeartbeat as WorkerHeartbeat  # noqa: PLC0414
+from judging.factors import Identity as Identity  # noqa: PLC0414
+from judging.factors import Letter as Letter  # noqa: PLC0414
+from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from judging.factors import SecondFactor as SecondFactor  # noqa: PLC0414
+from judging.known import GoldPair as GoldPair  # noqa: PLC0414
+from judging.known import QualityRules as QualityRules  # noqa: PLC0414
 from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414
 from judging.links import CrowdLink as CrowdLink  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
@@ -54,6 +61,9 @@ class Campaign(models.Model):
     grades = models.JSONField()
     depth = models.PositiveIntegerField(default=100)
     lease_minutes = models.PositiveIntegerField(default=20)
+    gold_every = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="one pair in so many is gold; 0: none"
+    )
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
     archived = models.DateTimeField(null=True, blank=True)
     run_fields = models.JSONField(
@@ -83,6 +93,11 @@ class Campaign(models.Model):
 
 
 class Membership(models.Model):
+    """``held``: since when they are handed nothing new, until an organizer has looked.
+
+    ``held_after``: how many answers to gold there were when one last did.
+    """
+
     class Role(models.TextChoices):
         ORGANIZER = "organizer"
         ASSESSOR = "assessor"
@@ -90,6 +105,9 @@ class Membership(models.Model):
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
+    held = models.DateTimeField(null=True, blank=True)
+    held_why = models.CharField(max_length=500, blank=True, default="", db_default="")
+    held_after = models.PositiveIntegerField(default=0, db_default=0)
     created = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -206,6 +224,13 @@ class KnownGrade(models.Model):
         return f"{self.docno} {self.grade}"
 
 
+class SampledPairs(models.Manager["Pair"]):
+    """All pairs but gold: nobody who asks for the pairs of a campaign or of a topic meets it."""
+
+    def get_queryset(self) -> "models.QuerySet[Pair]":
+        return super().get_queryset().filter(gold=False)
+
+
 class Pair(models.Model):
     """A (topic, document) pair that is, or was, worth a judgment; or a preference.
 
@@ -216,6 +241,9 @@ class Pair(models.Model):
     ``wanted`` labels; ``held`` places taken by live leases and judgments; ``judged`` judgments.
     Places are taken by one conditional UPDATE, so no pair gets more labels than wanted.
     ``decided``: the organizer closed it (see Decision).
+
+    A ``gold`` pair is a row of its own, beside the sampled one of the same document if there is
+    one. It stands in no batch, and is found by ``every`` alone.
     """
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="pairs")
@@ -226,10 +254,16 @@ class Pair(models.Model):
     held = models.PositiveSmallIntegerField(default=0)
     judged = models.PositiveSmallIntegerField(default=0)
     decided = models.BooleanField(default=False)
+    gold = models.BooleanField(default=False, db_default=False)
+
+    objects = SampledPairs()
+    every: models.Manager["Pair"] = models.Manager()
 
     class Meta:
         constraints = [
-            UniqueConstraint(fields=["campaign", "topic", "docno", "other"], name="pair_once"),
+            UniqueConstraint(
+                fields=["campaign", "topic", "docno", "other", "gold"], name="pair_once"
+            ),
             CheckConstraint(condition=~Q(other=F("docno")), name="pair_documents_differ"),
             CheckConstraint(
                 condition=Q(judged__lte=F("held"), held__lte=F("wanted")),
@@ -317,7 +351,8 @@ class Assignment(models.Model):
 
     ``revision`` is that of the judgment that counts (0: none). It is the one place that says so:
     whoever reads labels joins judgments by it. Where the assessor's work is excluded, it is 0, and
-    ``set_aside`` is the revision that would count otherwise (0: nothing was said).
+    ``set_aside`` is the revision that would count otherwise (0: nothing was said). So it is of a
+    ``gold`` pair, whose answers never count: the database refuses any other revision than 0.
     """
 
     class State(models.TextChoices):
@@ -333,6 +368,7 @@ class Assignment(models.Model):
     lease_until = models.DateTimeField()
     revision = models.PositiveIntegerField(default=0)
     set_aside = models.PositiveIntegerField(default=0, db_default=0)
+    gold = models.BooleanField(default=False, db_default=False)
     skip_reason = models.CharField(max_length=500, blank=True)
     created = models.DateTimeField(db_default=Now())
     changed = models.DateTimeField(db_default=Now())
@@ -341,11 +377,14 @@ class Assignment(models.Model):
         constraints = [
             UniqueConstraint(fields=["pair", "assessor"], name="assignment_once"),
             CheckConstraint(
-                condition=Q(state="judged", revision__gte=1) | (~Q(state="judged") & Q(revision=0)),
+                condition=Q(state="judged", gold=False, revision__gte=1)
+                | Q(state="judged", gold=True, revision=0, set_aside__gte=1)
+                | (~Q(state="judged") & Q(revision=0)),
                 name="assignment_judged_has_revision",
             ),
             CheckConstraint(
-                condition=Q(state="excluded") | Q(set_aside=0), name="assignment_excluded_set_aside"
+                condition=Q(state="excluded") | Q(gold=True) | Q(set_aside=0),
+                name="assignment_excluded_set_aside",
             ),
         ]
         indexes = [
@@ -355,6 +394,9 @@ class Assignment(models.Model):
             models.Index(fields=["assessor", "state", "changed"], name="assignment_own_work"),
             # all that reading labels asks of it, so that no row is looked up for that
             models.Index(fields=["pair", "assessor", "revision"], name="assignment_of_label"),
+            models.Index(
+                fields=["assessor", "pair"], condition=Q(gold=True), name="assignment_gold"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -408,7 +450,8 @@ class Judgment(models.Model):
     @property
     def is_excluded(self) -> bool:
         """Whether it is stored and does not count, as its assessor's work is excluded."""
-        return self.revision == self.assignment.set_aside
+        aside = self.assignment.state == Assignment.State.EXCLUDED
+        return aside and self.revision == self.assignment.set_aside
 
 
 class Decision(models.Model):
@@ -436,62 +479,3 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pair_id}: {self.kind}"
-
-
-class Job(models.Model):
-    """Long work as a row: what is due, who does it, how far it is.
-
-    ``requested`` and ``done`` are generations: asking again while it runs makes it run once more.
-    ``token`` fences: only the holder of the current token may write results. ``data`` says what
-    was asked for, where kind and target do not.
-    """
-
-    class State(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-
-    kind = models.CharField(max_length=30)
-    target = models.BigIntegerField()
-    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="jobs", null=True)
-    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
-    data = models.JSONField(default=dict, blank=True)
-    requested = models.PositiveIntegerField(default=1)
-    done = models.PositiveIntegerField(default=0)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    progress = models.PositiveSmallIntegerField(default=0)
-    note = models.CharField(max_length=200, blank=True)
-    error = models.TextField(blank=True)
-    token = models.CharField(max_length=32, blank=True)
-    due = models.DateTimeField(db_default=Now())
-    lease_until = models.DateTimeField(null=True, blank=True)
-    hinted = models.DateTimeField(null=True, blank=True)
-    started = models.DateTimeField(null=True, blank=True)
-    finished = models.DateTimeField(null=True, blank=True)
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [
-            UniqueConstraint(fields=["kind", "target"], name="job_once"),
-            CheckConstraint(condition=Q(progress__lte=100), name="job_progress_percent"),
-        ]
-        indexes = [
-            models.Index(
-                fields=["due"], condition=Q(state__in=["queued", "running"]), name="job_pending"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.target}: {self.state}"
-
-
-class WorkerHeartbeat(models.Model):
-    """``queues`` that the worker takes work from, separated by commas; empty: all."""
-
-    name = models.CharField(max_length=200, unique=True)
-    seen = models.DateTimeField(db_default=Now())
-    queues = models.CharField(max_length=1000, default="", blank=True)
-
-    def __str__(self) -> str:
-        return self.name

@@ -16,11 +16,13 @@ class Exclusion(models.Model):
     """What an organizer decided: the work of somebody in a campaign does not count, for a reason.
 
     It ends when it is taken back; the row stays. Estimates stay unbiased where the ``ground`` has
-    nothing to do with the grades that were given.
+    nothing to do with the grades that were given. ``by_rule``: a rule that ``decided_by`` had set
+    found it.
     """
 
     class Ground(models.TextChoices):
         TIME = "time", "Time: too fast to have read"
+        GOLD = "gold", "Gold: wrong answers to pairs that are no part of the sample"
         ATTENTION = "attention", "Attention: failed checks that are no part of the sample"
         IDENTITY = "identity", "Identity: not who they said, or two accounts of one person"
         CONSENT = "consent", "They withdrew their consent"
@@ -30,6 +32,7 @@ class Exclusion(models.Model):
     assessor = models.ForeignKey(User, models.PROTECT, related_name="exclusions")
     ground = models.CharField(max_length=10, choices=Ground)
     reason = models.CharField(max_length=500)
+    by_rule = models.BooleanField(default=False, db_default=False)
     decided_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
     ended = models.DateTimeField(null=True, blank=True)

@@ -66,4 +66,6 @@ def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
 
 
 def _judged(campaign: Campaign) -> QuerySet[Assignment]:
-    return Assignment.objects.filter(pair__campaign=campaign, state=Assignment.State.JUDGED)
+    """Of pairs that were drawn: gold brings nobody nearer to the end."""
+    mine = Assignment.objects.filter(pair__campaign=campaign, gold=False)
+    return mine.filter(state=Assignment.State.JUDGED)

@@ -12,7 +12,9 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 
+from judging import gold_answers
 from judging.accounts import QRELS
+from judging.gold_scores import NO_SCORE, GoldScore
 from judging.manners import NO_MANNER, Manner, manners
 from judging.models import (
     Assignment,
@@ -29,7 +31,8 @@ from judging.models import (
 class Person:
     """A member, or somebody who left and has judged.
 
-    ``left`` are pairs in open batches that they could still judge.
+    ``left`` are pairs in open batches that they could still judge. ``gold_is_low``: their score is
+    surely below that from which the campaign's rules warn.
     """
 
     user: User
@@ -40,10 +43,18 @@ class Person:
     last: datetime | None = None
     manner: Manner = NO_MANNER
     exclusion: Exclusion | None = None
+    gold: GoldScore = NO_SCORE
+    gold_is_low: bool = False
 
     @property
     def judges(self) -> bool:
         return Membership.Role.ASSESSOR in self.roles
+
+    @property
+    def held(self) -> Membership | None:
+        """Their membership, where they wait until an organizer has looked at their work."""
+        row = self.roles.get(Membership.Role.ASSESSOR)
+        return row if row and row.held else None
 
     @property
     def has_left(self) -> bool:
@@ -92,11 +103,15 @@ def people(
     found = list(users.order_by("username"))
     left, used = _left(campaign)
     told = manners(campaign) if kept is None else kept
+    scores, warn = gold_answers.scores(campaign, only=only), None
+    if scores:
+        warn = gold_answers.rules(campaign).warn_below
     excluded = {row.assessor_id: row for row in campaign.exclusions.filter(ended=None)}
     none: dict[str, Any] = {}
     every = []
     for user in found:
         judges = Membership.Role.ASSESSOR in roles[user.pk] and user.pk not in excluded
+        gold = scores.get(user.pk, NO_SCORE)
         every.append(
             Person(
                 user,
@@ -104,6 +119,8 @@ def people(
                 left=max(0, left - used.get(user.pk, 0)) if judges else 0,
                 manner=told.get(user.pk, NO_MANNER),
                 exclusion=excluded.get(user.pk),
+                gold=gold,
+                gold_is_low=None not in (gold.high, warn) and gold.high < warn,  # type: ignore[operator]
                 **counted.get(user.pk, none),
             )
         )

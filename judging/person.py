@@ -17,6 +17,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from judging import gold_answers
 from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.labels import EpochSeconds, number_columns
 from judging.manners import UNTOLD, Manner, lengths, read_at_once
@@ -93,6 +94,7 @@ class LookedAt:
     change: Change | None
     competence: dict[str, Any] | None
     exclusions: list[Exclusion]
+    gold: list[gold_answers.GoldAnswer]
 
     @property
     def tells_haste(self) -> bool:
@@ -109,8 +111,9 @@ class _Theirs:
     """What they gave, a row each in the order of ``pk``.
 
     ``at``: `EpochSeconds`; ``seconds``: `UNTOLD` where not known; ``length``: characters that were
-    to be read, -1 where not all texts are there. ``others``: how many labels of others there are
-    of the pair, ``total`` their sum.
+    to be read, -1 where not all texts are there. ``preference``: so that its answer has no height,
+    or gold, which is told of elsewhere. ``others``: how many labels of others there are of the
+    pair, ``total`` their sum.
     """
 
     pk: NDArray[np.int64]
@@ -151,12 +154,15 @@ def look_at(
         exclusions=list(
             campaign.exclusions.filter(assessor=user).select_related("decided_by", "ended_by")
         ),
+        gold=gold_answers.answers(campaign, user) if person.gold.answers else [],
     )
 
 
 def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
     rows = given_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
-    is_other = Case(When(assignment__pair__other="", then=0), default=1)
+    is_other = Case(
+        When(assignment__gold=True, then=1), When(assignment__pair__other="", then=0), default=1
+    )
     told = rows.annotate(
         preference=is_other,
         at=EpochSeconds("created"),

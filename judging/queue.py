@@ -212,7 +212,7 @@ def in_full(
 ) -> list[Item]:
     """The items of some keys, in their order, in a fixed number of statements."""
     ids = {key.pair for key in keys}
-    rows = Pair.objects.filter(pk__in=ids).select_related("topic", "campaign")
+    rows = Pair.every.filter(pk__in=ids).select_related("topic", "campaign")
     pairs = {row.pk: row for row in rows}
     waits = {
         row.pair: row

@@ -24,6 +24,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Now
 
+from judging import golds
 from judging.clock import seconds_from_now
 from judging.guests import is_full
 from judging.models import (
@@ -264,6 +265,12 @@ def is_excluded(campaign: Campaign, user: User) -> bool:
     return Exclusion.objects.filter(campaign=campaign, assessor=user, ended=None).exists()
 
 
+def is_held(campaign: Campaign, user: User) -> bool:
+    """Whether they are handed nothing new until an organizer has looked at their work."""
+    theirs = campaign.memberships.filter(user=user, role=Membership.Role.ASSESSOR)
+    return theirs.filter(held__isnull=False).exists()
+
+
 def commented(campaign: Campaign) -> QuerySet[Judgment]:
     """Judgments that say something, by the index of all that do: they are few."""
     said = Judgment.objects.filter(IsWritten("comment"))
@@ -385,10 +392,14 @@ def _skipped_pairs() -> QuerySet[Pair]:
     return Pair.objects.filter(Exists(skipped), Exists(waited_for), decided=False)
 
 
-def free_places(assessor: Any) -> QuerySet[BatchPair]:
-    """Places that the assessor, a row id or an expression for one, may take."""
+def free_places(assessor: Any, *, gold: bool) -> QuerySet[BatchPair]:
+    """Places that the assessor, a row id or an expression for one, may take.
+
+    ``gold``: whether the campaign mixes gold in; who met a document as gold does not get it again.
+    """
     used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=assessor)
-    return BatchPair.objects.filter(
+    places = BatchPair.objects.filter(~golds.met(assessor)) if gold else BatchPair.objects.all()
+    return places.filter(
         ~Exists(used.exclude(state=Assignment.State.LAPSED)),
         pair__decided=False,
         pair__held__lt=F("labels"),
@@ -396,20 +407,18 @@ def free_places(assessor: Any) -> QuerySet[BatchPair]:
 
 
 def empty_queue(campaign: Campaign, user: User | None = None) -> str:
-    """Why there is nothing to judge: draft, paused, closed, excluded, enough, nothing (drawn yet),
-    held, others, chosen, halted, complete.
+    """Why there is nothing to judge: draft, paused, closed, excluded, looked (at), enough, nothing
+    (drawn yet), held, others, chosen, halted, complete.
 
-    ``excluded``: the user's work is; ``enough``: a guest has judged as many as they may;
-    ``held``: what is left is kept back for a while; ``others``: pairs are left, but other assessors
-    hold them or this one has answered them all; ``chosen``: none are left, and the next ones are
-    being chosen; ``halted``: that has failed.
+    ``excluded``: the user's work is; ``looked``: they wait until an organizer has looked at it;
+    ``enough``: a guest has judged as many as they may; ``held``: what is left is kept back for a
+    while; ``others``: pairs are left, but other assessors hold them or this one has answered them
+    all; ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
-    if user is not None and is_excluded(campaign, user):
-        return "excluded"
-    if user is not None and is_full(user):
-        return "enough"
+    if user is not None and (why := _nothing_for(campaign, user)):
+        return why
     states = set(
         campaign.batches.exclude(state=Batch.State.PREPARING)
         .order_by()
@@ -423,6 +432,15 @@ def empty_queue(campaign: Campaign, user: User | None = None) -> str:
         return "held" if to_come == {Batch.State.HELD} else "others"
     answers = {answer for _, answer in work_to_come.send(sender=Campaign, campaign=campaign)}
     return next((why for why in ("chosen", "halted") if why in answers), "complete")
+
+
+def _nothing_for(campaign: Campaign, user: User) -> str:
+    """Why this user is handed nothing, whatever there is."""
+    if is_excluded(campaign, user):
+        return "excluded"
+    if is_held(campaign, user):
+        return "looked"
+    return "enough" if is_full(user) else ""
 
 
 def demo_sign_ins() -> list[tuple[str, str, str]]:

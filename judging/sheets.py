@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 
+from judging import golds
 from judging.clock import seconds_from_now
 from judging.models import Assignment, Batch, BatchPair, Campaign, Document, Job, Pair, Upload, User
 from judging.selectors import OwnProgress, TopicProgress, free_places
@@ -113,11 +114,16 @@ def laid_out(assignment: Assignment, row: Row, *, topic: bool) -> Sheet:
     return Sheet(assignment, found, OwnProgress(judged, today, skipped), of_topic)
 
 
-def _had() -> QuerySet[Campaign, tuple[object, ...]]:
+def turns() -> Statement:
+    """How many pairs the assessor was handed, and how many of these were gold."""
+    return counts(_mine, **golds.turns())
+
+
+def _had(*, gold: bool) -> QuerySet[Campaign, tuple[object, ...]]:
     """Whether a place is free, a batch waits to be opened, or a lease has run out."""
     batches = Batch.objects.filter(campaign=OuterRef("pk"))
     open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
-    free = free_places(Slot("assessor")).filter(batch__in=open_ones)
+    free = free_places(Slot("assessor"), gold=gold).filter(batch__in=open_ones)
     leased = Assignment.objects.filter(state=Assignment.State.LEASED)
     lapsed = leased.filter(lease_until__lt=Now(), pair__campaign=OuterRef("pk"))
     held = leased.filter(assessor=Slot("assessor"), pair__campaign=OuterRef("pk"))
@@ -126,19 +132,23 @@ def _had() -> QuerySet[Campaign, tuple[object, ...]]:
     return row.annotate(something=something | Exists(held)).values_list("state", "something")
 
 
-_IDLE = beside(
-    counts(
-        lambda: Batch.objects.filter(campaign=Slot("campaign")),
-        **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
-    ),
-    counts(
-        lambda: Job.objects.filter(campaign=Slot("campaign")),
-        asked=Sum("requested"),
-        answered=Sum("done"),
-        failed=Count("pk", filter=Q(state=Job.State.FAILED)),
-    ),
-    reads(_had),
-)
+def _idle(*, gold: bool) -> Statement:
+    return beside(
+        counts(
+            lambda: Batch.objects.filter(campaign=Slot("campaign")),
+            **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
+        ),
+        counts(
+            lambda: Job.objects.filter(campaign=Slot("campaign")),
+            asked=Sum("requested"),
+            answered=Sum("done"),
+            failed=Count("pk", filter=Q(state=Job.State.FAILED)),
+        ),
+        reads(lambda: _had(gold=gold)),
+    )
+
+
+_IDLE = {gold: _idle(gold=gold) for gold in (False, True)}
 
 
 def idle_version(campaign: Campaign, by: User) -> str | None:
@@ -146,7 +156,7 @@ def idle_version(campaign: Campaign, by: User) -> str | None:
 
     None where the assessor may find something, in a campaign that is open.
     """
-    (row,) = _IDLE.rows(campaign=campaign.pk, assessor=by.pk)
+    (row,) = _IDLE[campaign.gold_every > 0].rows(campaign=campaign.pk, assessor=by.pk)
     if row[-1] and row[-2] == Campaign.State.OPEN:
         return None
     return hashlib.sha256(repr(row[:-1]).encode()).hexdigest()[:20]

@@ -146,7 +146,7 @@ def changes(
     def compiled() -> Compiled:
         rows, values = build()
         locks = rows.query.select_for_update
-        changed = rows.model._default_manager.all() if locks else rows
+        changed = rows.model._base_manager.all() if locks else rows
         query: Any = changed.query.chain(UpdateQuery)
         query.add_update_values(values)
         sql, parameters = query.get_compiler(connection=connection).as_sql()
@@ -178,7 +178,7 @@ def _returning(
     model: type[Model], sql: str, parameters: Sequence[Any], wanted: Sequence[Any]
 ) -> Compiled:
     """The statement with its answer: columns by their names, or expressions over the row."""
-    query = model._default_manager.order_by().query.clone()
+    query = model._base_manager.order_by().query.clone()
     compiler = query.get_compiler(connection=connection)
     columns = [
         (F(each) if isinstance(each, str) else each).resolve_expression(query) for each in wanted

@@ -27,14 +27,16 @@ class StuckPair:
 
 
 def stuck(campaign: Campaign) -> QuerySet[Pair]:
-    """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
+    """Unfinished pairs of open batches that were skipped, or that no assessor could still take.
+
+    Whoever met the document as gold is not handed it again (`golds`).
+    """
     assessors = handed_pairs(campaign)
-    spent = Assignment.objects.filter(
-        pair=OuterRef("pk"),
-        state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
-        assessor__in=assessors,
-    )
-    count = spent.order_by().values("pair").annotate(n=Count("pk")).values("n")
+    mine = Q(pair=OuterRef("pk"), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
+    met = Q(gold=True, pair__topic=OuterRef("topic"), pair__docno=OuterRef("docno"))
+    spent = Assignment.objects.filter(mine | met, assessor__in=assessors).order_by()
+    of_campaign = spent.values("pair__campaign")  # one row, whatever pairs these are of
+    count = of_campaign.annotate(n=Count("assessor", distinct=True)).values("n")
     opened = BatchPair.objects.filter(
         batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__judged")
     )
@@ -51,7 +53,7 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
 def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
     """The assessors who are handed pairs."""
     excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
-    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
+    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR, held=None)
     return rows.exclude(user__in=excluded).exclude(user__in=done(campaign)).values("user")
 
 

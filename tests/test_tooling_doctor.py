@@ -4,11 +4,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from estimation.services.report_files import pdf
 from evalsite.management import check_python, diagnosis
+from tests.support import mail, provider
 from tests.support.redis import RedisServer
 from tests.support.site import REPO, Site, base_environment
 
@@ -118,3 +120,25 @@ def test_an_unfit_python_is_told_what_to_install() -> None:
     without_venv = check_python.complaint((3, 12), ["ensurepip"])
     assert "lacks ensurepip: install it (sudo apt-get install python3-venv)" in without_venv
     assert "libsqlite3" in check_python.complaint((3, 12), ["_sqlite3"])
+
+
+def test_mail_and_sign_on_are_asked_whether_they_are_there(settings: Any) -> None:
+    (none,) = diagnosis.CHECKS["Mail"]()
+    assert "passed on by hand" in none.seen
+    assert "no OpenID provider" in next(iter(diagnosis.CHECKS["Sign-on"]())).seen
+    settings.MAIL_ON, settings.MAIL_FROM = True, "evalsite@example.org"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    with mail.serving() as server, provider.serving() as house:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        for name, value in house.settings().items():
+            setattr(settings, name, value)
+        assert [each.status for name in ASKED for each in diagnosis.CHECKS[name]()] == ["ok", "ok"]
+        settings.EMAIL_PORT, settings.OIDC_ISSUER = 9, "http://127.0.0.1:9"
+        found = [
+            each for name in ASKED for each in diagnosis._guarded(name, diagnosis.CHECKS[name])
+        ]
+    assert [each.status for each in found] == [diagnosis.MISSING, diagnosis.WARNING]
+    assert [each.mend.split()[1] for each in found] == ["EMAIL_URL,", "OIDC_ISSUER:"]
+
+
+ASKED = ("Mail", "Sign-on")

@@ -91,6 +91,22 @@ class AboutRow(Row):
     )
 
 
+class LeavingRow(Row):
+    """What it changes that a run is withdrawn. No value of another run changes."""
+
+    estimate = RunEstimateRow(allow_null=True, help_text="What is told of it now.")
+    ranked = IntegerField(help_text="Runs in that ranking, this one included; 0 without one.")
+    decided = IntegerField(help_text="Verdicts about it, which are told no more.")
+    may_be_best = Flag(help_text="No run is surely better.")
+    rivals = IntegerField(help_text="Of how many other runs that is so.")
+    foretold = Flag(help_text="A forecast is told; none is while a run is withdrawn.")
+    standings = JudgedSoFarRow(many=True, help_text="What stays in the sample of each drawn round.")
+    drafts = serializers.ListField(
+        child=IntegerField(), help_text="Drafted rounds that name it and cannot be drawn then."
+    )
+    refused = CharField(help_text="Why it cannot be withdrawn; empty if it can.")
+
+
 class RunDetailRow(Row):
     id = IntegerField()
     tag = CharField()
@@ -214,6 +230,12 @@ class TakeIn(CampaignView):
         return Response(StoredVersionRow(found).data, status=202)
 
 
+class ContributionRow(Row):
+    value = Number(allow_null=True, help_text="Null where nothing is judged that tells of it.")
+    judged = IntegerField(allow_null=True, help_text="Judged pairs of the topic that tell of it.")
+    noisy = Flag(help_text="Fewer than ten are: a hint where to look, and no finding.")
+
+
 class TopicRunRow(Row):
     """Documents that a run returns for the topic, down to the campaign's depth."""
 
@@ -224,6 +246,10 @@ class TopicRunRow(Row):
     drawn = IntegerField()
     judged = IntegerField()
     relevant = IntegerField(help_text="Judged better than grade 0 by somebody.")
+    adds = ContributionRow(
+        allow_null=True,
+        help_text="To the run's value under the first measure of that round; null without one.",
+    )
 
 
 class TopicAgreementRow(Row):

@@ -123,6 +123,20 @@ class FindingRow(Row):
     text = CharField()
 
 
+class NoiseOfRun(Row):
+    run = CharField()
+    share = Number(help_text="Of the variance of its value.")
+    narrower = Number(help_text="By which part its interval would be narrower without.")
+
+
+class NoiseRow(Row):
+    """What people who differ over the same pair add to intervals, and what lessens it."""
+
+    measure = CharField()
+    lines = NoiseOfRun(many=True, help_text="The largest share first.")
+    findings = FindingRow(many=True)
+
+
 class LabelQualityRow(Row):
     round = IntegerField()
     estimate_set = EstimateSetRow(allow_null=True, help_text="Whose labels they are.")
@@ -141,6 +155,9 @@ class LabelQualityRow(Row):
     couples = CoupleRow(many=True, default=[], help_text="With ten pairs in common or more.")
     people = AssessorQualityRow(many=True, default=[])
     otherwise = OtherwiseRow(allow_null=True, default=None)
+    noise = NoiseRow(
+        allow_null=True, help_text="Null: no pair has two labels, or too little is known."
+    )
 
 
 class LabelQuality(CampaignView):
@@ -160,4 +177,5 @@ class LabelQuality(CampaignView):
         told = [*figure.findings, *figure.otherwise_findings] if figure else []
         found = selectors.label_quality(shown) if shown else {}
         answer = {"round": row.number, "estimate_set": shown, "findings": told}
-        return Response(LabelQualityRow({**found, **answer}).data)
+        noise = report_data.noise_of(row, shown, row.measure) if shown else None
+        return Response(LabelQualityRow({**found, **answer, "noise": noise}).data)

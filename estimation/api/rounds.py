@@ -9,9 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import listings, selectors
+from estimation.api.data import LeavingRow
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.core.planning.reached import TARGETS
+from estimation.leaving import leaving
 from estimation.models import Round
 from estimation.plans import NAMED, OPTIONS, RoundPlan
 from estimation.services import (
@@ -43,7 +45,13 @@ class Runs(CampaignView):
 
 class RunWithdrawal(CampaignView):
     section = "Material"
-    access = {"POST": ORGANIZER, "DELETE": ORGANIZER}
+    access = {"GET": ORGANIZER, "POST": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(responses=LeavingRow)
+    def get(self, request: Request, slug: str, run: int) -> Response:
+        """What it changes that the run is withdrawn; nothing is done."""
+        rows = self.campaign.runs.select_related("campaign")
+        return Response(LeavingRow(leaving(get_object_or_404(rows, pk=run))).data)
 
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, slug: str, run: int) -> Response:

@@ -2,9 +2,20 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from estimation.api import compared, data, label_quality, machines, results, rounds, work
+from estimation.api import (
+    compared,
+    data,
+    label_quality,
+    machines,
+    overview,
+    predictions,
+    results,
+    rounds,
+    work,
+)
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
+    path("overview/", overview.Overview.as_view(), name="api-overview"),
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
     path("runs/<int:run>/", data.RunDetail.as_view(), name="api-run"),
     path("runs/<int:run>/versions/", data.RunVersions.as_view(), name="api-run-versions"),
@@ -21,6 +32,12 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("rounds/<int:number>/reach/", rounds.RoundReach.as_view(), name="api-reach"),
     path("rounds/<int:number>/batches/", rounds.RoundBatches.as_view(), name="api-batches"),
+    path("predictions/", predictions.Predictions.as_view(), name="api-predictions"),
+    path(
+        "predictions/<int:prediction>/",
+        predictions.PredictionDetail.as_view(),
+        name="api-prediction",
+    ),
     path("machine-endpoints/", machines.Endpoints.as_view(), name="api-machine-endpoints"),
     path("machines/", machines.Machines.as_view(), name="api-machines"),
     path("machines/<int:machine>/", machines.MachineDetail.as_view(), name="api-machine"),

@@ -71,7 +71,7 @@ class CrowdTally:
 def make_crowd(plan: CrowdPlan, *, seed: int) -> MadeUpCrowd:
     """Draw a crowd and its answers; kinds that do not read come by turns, from seed to seed."""
     random = np.random.default_rng(seed)
-    kinds = _kinds(plan, seed)
+    kinds = kinds_of(plan, seed)
     pairs = plan.people * plan.judgments // plan.labels
     level = np.clip(random.normal(0.5, 1.2, pairs), 0, plan.grades - 1)
     work = _work(plan, kinds, pairs, random)
@@ -109,7 +109,8 @@ def measure(plan: CrowdPlan, *, crowds: int, seed: int = 0) -> CrowdTally:
     return CrowdTally(spammers, named, rightly, by_kind)
 
 
-def _kinds(plan: CrowdPlan, seed: int) -> list[str]:
+def kinds_of(plan: CrowdPlan, seed: int) -> list[str]:
+    """What everybody is; those who do not read come first."""
     spammers = round(plan.spammers * plan.people)
     found = [KINDS[(seed + at) % len(KINDS)] for at in range(spammers)]
     for kind in READERS[1:]:
@@ -154,3 +155,14 @@ def _grades(
     slide = np.linspace(0.0, 1.0, count) if kind == "drifting" else 0.0
     seen = level + shift + slide + random.normal(0.0, plan.noise, count)
     return np.clip(np.round(seen), 0, best).astype(np.int64)
+
+
+def every_answer(plan: CrowdPlan, level: np.ndarray, *, seed: int) -> np.ndarray:
+    """What each of a crowd would say of every pair, (pairs, people), if all judged them all."""
+    random, kinds = np.random.default_rng(seed), kinds_of(plan, seed)
+    said = np.stack([_grades(plan, kind, level, random) for kind in kinds], axis=1)
+    for who, kind in enumerate(kinds):
+        if kind == "copying":
+            same = random.random(len(level)) < plan.together
+            said[same, who] = said[same, _source(kinds, who)]
+    return said

@@ -8,12 +8,14 @@ somebody else in between.
 import hashlib
 import json
 
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
 from estimation.material import taking_part
-from estimation.models import Round, Run
+from estimation.models import Draw, Round, RoundBatch, Run
 from estimation.plans import NAMED, OPTIONS
 from estimation.selectors import complete_batches
 from judging.errors import UserError
-from judging.models import Campaign, Upload
+from judging.models import Batch, Campaign, Upload
 
 PREVIEWED = "best two"
 """What previews have had since their last change: of one from before nothing is drawn."""
@@ -29,14 +31,34 @@ def digest_of(row: Round) -> str:
         sorted(taking_part(campaign).values_list("tag", "digest", "file")),
         _lengths(row),
         PREVIEWED,
-        *_topped_up(row),
+        *topped_up(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _topped_up(row: Round) -> list[list[tuple[int, int]]]:
-    """Which batches are complete, where the round is to add to what is judged in them."""
-    return [sorted(complete(row.campaign).items())] if row.top_up else []
+def topped_up(row: Round) -> list[object]:
+    """What is judged, where the round is to add to it: complete batches; and what others kept."""
+    if not row.top_up:
+        return []
+    kept = [] if row.with_earlier else sorted(kept_pairs(row.campaign))
+    return [sorted(complete(row.campaign).items()), *([kept] if kept else [])]
+
+
+def kept_pairs(campaign: Campaign) -> set[int]:
+    """Row ids of judged pairs of batches that were not complete when their round ended."""
+    return set(kept_draws(campaign).order_by().values_list("pair", flat=True))
+
+
+def kept_draws(campaign: Campaign) -> QuerySet[Draw]:
+    """What was drawn in batches that a round left open when it ended, and has all its labels.
+
+    In the round itself it counts for nothing: which pairs come first in a batch is no sample.
+    """
+    of_batch = RoundBatch.objects.filter(
+        round=OuterRef("round"), number=OuterRef("batch_number"), batch__state=Batch.State.DROPPED
+    )
+    rows = Draw.objects.filter(Exists(of_batch), round__campaign=campaign)
+    return rows.filter(Q(pair__decided=True) | Q(pair__judged__gte=F("pair__wanted")))
 
 
 def _lengths(row: Round) -> list[int]:

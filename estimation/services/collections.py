@@ -71,7 +71,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
     collection = RoundCollection(
         pool,
         _counting(pool, drawn, counted),
-        LabelRows(labels.pair, labels.grade),
+        LabelRows(labels.pair, labels.grade, labels.repeated),
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,

@@ -11,9 +11,12 @@ from itertools import repeat
 import numpy as np
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F, Sum
 from django.db.models.functions import Now
 
+from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.pool import Pool
+from estimation.core.rounds.overlap import plan_of_round
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round as draw
 from estimation.core.sampling.random_numbers import extra_labels
@@ -22,7 +25,7 @@ from estimation.models import Draw, Round, RoundBatch, StoredPool
 from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting, topping
 from judging.errors import UserError
-from judging.models import Batch, Campaign, Upload, User
+from judging.models import Batch, BatchPair, Campaign, Upload, User
 from judging.services import audit, batches, bulk, campaigns, jobs
 
 
@@ -40,15 +43,15 @@ def draw_round(job: jobs.Running) -> None:
     pool_row, pool = designing.pool_for(row)
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
-    complete = choices.complete(row.campaign)
+    adds_to = choices.topped_up(row)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
     made_with = provenance(pool) | _added_to(row, pool)
-    if row.top_up and choices.complete(row.campaign) != complete:
-        raise jobs.NotYet(0.0, "a batch was completed meanwhile")
-    batch_ids = prepare(row, pool, served, job, last=drawn.planned)
+    if choices.topped_up(row) != adds_to:
+        raise jobs.NotYet(0.0, "more was judged meanwhile")
+    batch_ids = prepare(row, pool, drawn, job)
     _freeze(row, pool_row, made_with, drawn, batch_ids, job)
 
 
@@ -71,29 +74,58 @@ def _refuse_while_uploads_pend(campaign: Campaign) -> None:
         raise jobs.NotYet(1.0, "waits for uploads to be read")
 
 
-def prepare(row: Round, pool: Pool, served: Served, job: jobs.Running, *, last: int) -> list[int]:
-    """Prepares the batches up to the last that are not there yet; returns their row ids.
+def prepare(row: Round, pool: Pool, drawn: Drawn, job: jobs.Running) -> list[int]:
+    """Prepares the planned batches that are not there yet; returns their row ids.
 
     Batches without a pair of their own are among them: draws may repeat earlier ones, and a sample
     may happen to be empty. They are complete when they are opened, and count as what they are.
     """
     topics = dict(row.campaign.topics.values_list("topic_id", "pk"))
-    labels = extra_labels(
-        pool, seed=row.seed, pairs=served.pair, labels=row.labels, share=row.extra_share
-    )
-    if row.top_up:  # what is judged is not judged again
-        labels[topping.judged_in(row.campaign, pool)[served.pair]] = 1
+    served = drawn.served(pool)
+    labels, repeated = _labels(row, pool, drawn, served)
     there = set(row.round_batches.values_list("number", flat=True))
-    missing = [n for n in range(1, last + 1) if n not in there]
+    missing = [n for n in range(1, drawn.planned + 1) if n not in there]
     ids = []
     for done, number in enumerate(missing, start=1):
         batch = _new_batch(row, number, job)
         entering = np.flatnonzero(served.batch == number)
         wanted = _wanted(pool, topics, served.pair[entering], labels[entering])
-        _create_draws(row, number, batches.prepare(batch, wanted), served, entering)
+        pair_ids = batches.prepare(batch, wanted)
+        _create_draws(row, number, pair_ids, served, entering, repeated)
         ids.append(batch.pk)
         job.report(0.1 + 0.8 * done / len(missing), f"batch {number} of {missing[-1]}")
     return ids
+
+
+def _labels(
+    row: Round, pool: Pool, drawn: Drawn, served: Served
+) -> tuple[IntArray, FloatArray | None]:
+    """How many labels each served pair gets, and with which chance two or more; None: as the share.
+
+    Both are fixed before anybody judges the pair. Where further labels go where they pay, those of
+    the batches that are there stand in their rows, and count for nothing here; what the earlier
+    batches of an adaptive round asked for lessens what is left for the last.
+    """
+    each, share = row.labels, row.extra_share
+    if not row.further:
+        labels = extra_labels(pool, seed=row.seed, pairs=served.pair, labels=each, share=share)
+        if row.top_up:  # what is judged is not judged again
+            labels[topping.judged_in(row.campaign, pool)[served.pair]] = 1
+        return labels, None
+    pairs, plan = plan_of_round(
+        pool, drawn, labels=each, share=share, further=row.further, given=_given(row)
+    )
+    labels, repeated = np.full(len(served.pair), row.labels), np.ones(len(served.pair))
+    place = np.searchsorted(served.pair, pairs)
+    labels[place] = plan.drawn(pool, seed=row.seed, pairs=pairs)
+    repeated[place] = plan.repeated
+    return labels, repeated
+
+
+def _given(row: Round) -> int:
+    """Labels beyond those of every pair that the batches that are there ask for."""
+    asked = BatchPair.objects.filter(batch__in=row.round_batches.values("batch"))
+    return int(asked.aggregate(given=Sum(F("labels") - row.labels))["given"] or 0)
 
 
 def _new_batch(row: Round, number: int, job: jobs.Running) -> Batch:
@@ -120,13 +152,20 @@ def _text(names: np.ndarray) -> list[str]:
 
 
 def _create_draws(
-    row: Round, number: int, pair_ids: Sequence[int], served: Served, entering: np.ndarray
+    row: Round,
+    number: int,
+    pair_ids: Sequence[int],
+    served: Served,
+    entering: np.ndarray,
+    repeated: FloatArray | None,
 ) -> None:
     drawn = {
         "position": served.pair[entering].tolist(),
         "count": served.draws[entering].tolist(),
         "probability": served.probability[entering].tolist(),
     }
+    if repeated is not None:
+        drawn["repeated"] = repeated[entering].tolist()
     fixed = {"round": row.pk, "batch_number": number}
     bulk.insert(Draw, fixed | drawn | {"pair": list(pair_ids)})
 
@@ -179,6 +218,8 @@ def _added_to(row: Round, pool: Pool) -> dict[str, str]:
         return {}
     found = topping.added_to(row, pool).items()
     told = [f"round {number} ({batches} batch{'es' * (batches > 1)})" for number, batches in found]
+    if not row.with_earlier and (kept := len(choices.kept_pairs(row.campaign))):
+        told.append(f"batches that were left open ({kept} judged pair{'s' * (kept > 1)})")
     return {"added_to": ", ".join(told)}
 
 

@@ -235,8 +235,23 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
         "topics": outcome.inputs.collection.topics,
         "measures": [str(result.measure) for result in results],
         "negligible": outcome.inputs.collection.negligible,
+        "noise": {str(each.measure): _noise_shares(each) for each in results},
     }
     return facts, arrays
+
+
+def _noise_shares(result: MeasureResult) -> list[float | None] | None:
+    """The share of each run's variance that people's disagreement gives, where that is known."""
+    estimate = result.estimate
+    if estimate.noise is None or not result.label_noise_measured:
+        return None
+    squares = estimate.se**2
+    shares = np.divide(estimate.noise, squares, out=np.zeros_like(squares), where=squares > 0.0)
+    known = (squares > 0.0) & (estimate.unknown == 0)
+    return [
+        min(share, 1.0) if told else None
+        for share, told in zip(shares.tolist(), known.tolist(), strict=True)
+    ]
 
 
 def _check_numbers(outcome: Recomputed, arrays: dict[str, np.ndarray]) -> None:

@@ -83,5 +83,6 @@ def plan_after(row: Round, budget: int) -> RoundPlan:
         more_predictions=[],
         top_up=True,
         with_earlier=False,
+        further=0.0,
         seed="",
     )

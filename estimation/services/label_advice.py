@@ -3,10 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
-from estimation.core.arrays import array_digest
+from estimation.core.arrays import IntArray, array_digest
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.kept import kept
+from estimation.core.data.pool import Pool
 from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
+from estimation.core.rounds.overlap import plan_of_round
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.models import Round
@@ -27,10 +29,8 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
     wanted = kept(
         pool.kept,
         "wanted labels",
-        (array_digest(sample.pair), row.seed, row.labels, row.extra_share),
-        lambda: extra_labels(
-            pool, seed=row.seed, pairs=sample.pair, labels=row.labels, share=row.extra_share
-        ),
+        (array_digest(sample.pair), row.seed, row.labels, row.extra_share, row.further),
+        lambda: _wanted(row, pool, drawn),
     )
     found = compare_labels(
         pool,
@@ -47,3 +47,12 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
         str(measure): asdict(comparison)
         for measure, comparison in zip(measures, found, strict=True)
     }
+
+
+def _wanted(row: Round, pool: Pool, drawn: PairRound) -> IntArray:
+    """How many labels each sampled pair was to have, as it was decided when it was drawn."""
+    asked = {"labels": row.labels, "share": row.extra_share}
+    if not row.further:
+        return extra_labels(pool, seed=row.seed, pairs=drawn.sample.pair, **asked)  # type: ignore[arg-type]
+    pairs, plan = plan_of_round(pool, drawn, **asked, further=row.further)  # type: ignore[arg-type]
+    return plan.drawn(pool, seed=row.seed, pairs=pairs)

@@ -35,7 +35,7 @@ def plan_batch(job: jobs.Running) -> None:
         )
         return
     served = longer.served(pool)
-    batch_ids = drawing.prepare(row, pool, served, job, last=longer.planned)
+    batch_ids = drawing.prepare(row, pool, longer, job)
     sample = files.keep_written("samples", longer.sample.save)
     with transaction.atomic():
         job.fence()

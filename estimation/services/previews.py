@@ -18,9 +18,11 @@ from estimation.core.planning.planning import (
     largest_values,
 )
 from estimation.core.planning.prospects import reached_by_budget
+from estimation.core.planning.splits import USUAL_SHARE, best_split, expected_variance
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
 from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.overlap import plan_of_design
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
@@ -38,6 +40,8 @@ from judging.selectors import documents
 from judging.services import jobs
 
 CURVE_POINTS = 12
+WORTH_SAYING = 0.95
+"""Of the error now: the most that another split of the labels must have to be told."""
 
 
 def preview(job: jobs.Running) -> None:
@@ -74,7 +78,7 @@ def _preview(row: Round) -> dict[str, Any]:
         promised = _of_pairs(row, pool, design, costs)
         if learns:  # nobody knows yet what later batches let a judgment count for
             promised["largest"] = None
-    labels = promised["expected_pairs"] * (row.labels + row.extra_share)
+    labels = promised["expected_pairs"] * row.labels_each
     sittings = promised.pop("sittings")
     return {
         "error": None,
@@ -91,8 +95,33 @@ def _preview(row: Round) -> dict[str, Any]:
         "earlier": _earlier(row, pool),
         "top_up": _topped_up(row, pool, design),
         "of_all": isinstance(design, Union),
+        "split": _split(row, pool, design, labels),
         **promised,
     }
+
+
+def _split(row: Round, pool: Pool, design: AnyDesign, work: float) -> dict[str, Any] | None:
+    """How as many labels would be spent better, if by much; None where that is not known.
+
+    It rests on the design alone, and on how far crowds usually differ; no draw depends on it. In
+    adaptive rounds, whose model takes a part of the other error away, more pairs gain less.
+    """
+    able = "further" in row.sampling.options and row.sampling.draws == "pairs"
+    if not able or not isinstance(design, Design):
+        return None
+    alone = not (row.top_up or row.with_earlier) and row.costs == Round.Costs.EQUAL
+    if not alone or design.measure.family != "gain":
+        return None
+    pairs = float(design.inclusion().sum())
+    plan = plan_of_design(
+        pool, design, labels=row.labels, share=row.extra_share, further=row.further
+    )
+    now = expected_variance(design, plan)
+    found = best_split(pool, design, work=work)
+    if not work > pairs * (1.0 + USUAL_SHARE) or found.variance > WORTH_SAYING**2 * now:
+        return None
+    told = {"pairs": found.pairs, "further": found.further, "share": USUAL_SHARE}
+    return told | {"narrower": 1.0 - math.sqrt(found.variance / now)}
 
 
 def _scale_end(row: Round, pool: Pool) -> float | None:
@@ -196,6 +225,7 @@ def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | No
     return {
         "batches": {str(each): batches[each] for each in sorted(batches)},
         "pairs": float(design.earlier.sum()),
+        "kept": 0 if row.with_earlier else len(choices.kept_pairs(row.campaign)),
     }
 
 

@@ -41,7 +41,7 @@ class BudgetReply:
 
 def hours_each(row: Round) -> float:
     """Hours of work for one pair, or one document of average length, topics not counted."""
-    return float((row.labels + row.extra_share) * row.seconds / SECONDS)
+    return row.labels_each * row.seconds / SECONDS
 
 
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:

@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.data.pool import Pool
 from estimation.models import Round
 from estimation.selectors import draws_in
@@ -24,7 +24,7 @@ PIECE = 1 << 15
 class RoundLabels:
     """One row per label, by pair, name of the assessor, grade; ``pair`` is its place in the pool.
 
-    ``assessor`` counts in ``names``, which are in order.
+    ``assessor`` counts in ``names``, which are in order. ``repeated``: see `core.data.labels`.
     """
 
     pair: IntArray
@@ -32,6 +32,7 @@ class RoundLabels:
     grade: IntArray
     decided: BoolArray
     names: list[str]
+    repeated: FloatArray | None = None
 
     @classmethod
     def of(cls, row: Round, pool: Pool, counted: Sequence[Counted]) -> "RoundLabels":
@@ -42,7 +43,7 @@ class RoundLabels:
         draws = draws_in({each.row.pk: each.batches for each in counted})
         if len(counted) == 1:
             found = label_columns(draws, "position")
-            return cls._in_order(found, found.places[0])
+            return cls._in_order(found, found.places[0])._with_chances(counted[0])
         found = label_columns(draws, "round_id", "position")
         return cls._in_order(found, together.places_of(pool, row, *found.places))
 
@@ -63,6 +64,20 @@ class RoundLabels:
             parts.append(part)
         decided, grade, assessor = parts
         return cls(keys, assessor, grade, decided.astype(np.bool_), found.names)
+
+    def _with_chances(self, counted: Counted) -> "RoundLabels":
+        """With what was decided for their pairs, where further labels go where they pay.
+
+        It was fixed with the batches, so that it is no part of the digest. Such a round counts with
+        no other one (`together`).
+        """
+        if not counted.row.further:
+            return self
+        draws = draws_in({counted.row.pk: counted.batches}).exclude(repeated=None)
+        found = dict(draws.values_list("position", "repeated"))  # as texts they would lose digits
+        chance = np.ones(1 + int(max(self.pair.max(initial=0), max(found, default=0))))
+        chance[list(found)] = list(found.values())
+        return replace(self, repeated=chance[self.pair])
 
     def digest(self) -> str:
         """SHA-256 of all rows as JSON: equal if nothing was said since, and nothing corrected."""

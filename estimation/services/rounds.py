@@ -14,7 +14,7 @@ from django.db.models import Max, QuerySet
 
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
+from estimation.core.sampling.methods import LEAST_SHARE, SAMPLING_METHODS, estimating
 from estimation.material import taking_part
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
@@ -180,6 +180,7 @@ def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
     _check_by_topics(plan, [measure, *reported])
+    _check_further(plan, parse_measure(measure))
     _check_scores(campaign, plan, [measure, *reported])
     return vars(plan) | {
         "measure": measure,
@@ -259,6 +260,24 @@ def _check_by_topics(plan: RoundPlan, measures: list[str]) -> None:
         "1, as it comes."
     )
     _require(plan.topic_minimum == 1 or not ratios, "topic_minimum", message)
+
+
+def _check_further(plan: RoundPlan, measure: Measure) -> None:
+    """What decides how many labels a pair gets, and what variances rest on, must be known."""
+    if not plan.further:
+        return
+    message = f"Further labels go where they pay for sums of gains, not for {measure}. Take 0."
+    _require(measure.family == "gain", "further", message)
+    message = (
+        "Further labels are for rounds that stand alone: not together with earlier ones, and not "
+        "on top of what is judged. Take 0."
+    )
+    _require(not (plan.with_earlier or plan.top_up), "further", message)
+    message = (
+        f"Expected {LEAST_SHARE} or more: with one label per pair and further ones where they pay, "
+        "some pairs of all kinds need a second one, so that intervals know how people differ."
+    )
+    _require(plan.labels > 1 or plan.extra_share >= LEAST_SHARE, "extra_share", message)
 
 
 def _check_scores(campaign: Campaign, plan: RoundPlan, measures: list[str]) -> None:

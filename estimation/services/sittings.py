@@ -19,14 +19,16 @@ from estimation.services.reaching import SECONDS, hours_each
 def sittings_of(row: Round, pool: Pool, chance: FloatArray, *, batches: int) -> float:
     """How often somebody is expected to read a topic, by the chance of each pair to be judged.
 
-    A pair that gets one label more has one reader more.
+    A pair that gets one label more has one reader more. Further labels where they pay are taken to
+    go to as many pairs as they can.
     """
     asked = {"batches": batches, "minimum": float(row.topic_minimum)}
     readers = row.labels * expected_sittings(pool, chance, **asked)  # type: ignore[arg-type]
-    if not row.extra_share:
-        return readers
-    more = expected_sittings(pool, chance, **asked, share=row.extra_share)  # type: ignore[arg-type]
-    return readers + more
+    more = row.extra_share + row.further
+    while more > 0.0:
+        readers += expected_sittings(pool, chance, **asked, share=min(more, 1.0))  # type: ignore[arg-type]
+        more -= 1.0
+    return readers
 
 
 def whole_topics(row: Round, inclusion: FloatArray) -> float:

@@ -14,7 +14,8 @@ same job, and the same is told from then on.
 
 Why this biases no coverage is said in `estimation.core.planning.stopping`: what is told holds at
 every look. Whole batches are dropped, however their judgments turned out, and what an incomplete
-batch has got is stored and counts for nothing, as in a round whose campaign is closed.
+batch has got is stored and counts for nothing in it, as in a round whose campaign is closed; a
+round that tops up alone takes it for certain (`services.topping`).
 """
 
 from django.db import transaction
@@ -110,4 +111,4 @@ def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:
     if row.sampling.draws != "batches":
         return 0
     drawn = row.draws.filter(batch_number__in=served.values("number")).count()
-    return round(max(row.budget - drawn, 0) * (row.labels + row.extra_share))
+    return round(max(row.budget - drawn, 0) * row.labels_each)

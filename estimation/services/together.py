@@ -88,8 +88,8 @@ def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
         learns = " and its probabilities followed from judgments"
         ending = learns if earlier.sampling.draws == "batches" else ""
         return f"its method is {earlier.get_method_display()}{ending}"
-    if earlier.top_up and not earlier.with_earlier:
-        return "it took judged pairs for certain, so that its probabilities followed from draws"
+    if by_itself := _by_itself(earlier):
+        return by_itself
     if earlier.pool is None or earlier.pool_id == row.pool_id:
         return ""
     smaller = pools.load(earlier.pool)
@@ -103,6 +103,13 @@ def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
     except ValueError:
         return _difference(smaller, pool)
     return ""
+
+
+def _by_itself(earlier: Round) -> str:
+    """Why a round counts with no later one, whatever that is; or nothing."""
+    if earlier.top_up and not earlier.with_earlier:
+        return "it took judged pairs for certain, so that its probabilities followed from draws"
+    return "its further labels went where they pay for it" if earlier.further else ""
 
 
 def _difference(smaller: Pool, pool: Pool) -> str:

@@ -3,12 +3,17 @@
 Together with earlier Poisson rounds it fills up the probabilities that pairs have to be in their
 complete batches. These follow from designs, and from how many batches are complete, but from no
 grade and from no draw (`estimation.core.sampling.top_up`). A top-up that is estimated alone takes
-every pair for certain that is in a complete batch of any round, by whatever method; its
-probabilities then follow from the past, given which its estimates are unbiased.
+every pair for certain that is in a complete batch of any round, by whatever method, or was judged
+in a batch that a round left open when it ended; its probabilities then follow from the past, given
+which its estimates are unbiased. Which pairs of an open batch people came to first may hang on
+anything, so that they are no sample, and count for nothing in the round that ended: what is taken
+for certain need not be one.
 
 Either way its random numbers must be its own: a pair that an earlier round left out by the same
 number would be known to have a large one.
 """
+
+from itertools import chain
 
 import numpy as np
 
@@ -23,7 +28,7 @@ from estimation.core.sampling.top_up import beside, top_up
 from estimation.models import Round
 from estimation.selectors import draws_of
 from estimation.services import pools, together
-from estimation.services.choices import complete
+from estimation.services.choices import complete, kept_draws
 from judging.errors import UserError
 from judging.models import Campaign
 
@@ -67,13 +72,14 @@ def _beside(row: Round, pool: Pool, design: Design) -> Design:
 
 
 def judged_in(campaign: Campaign, pool: Pool) -> BoolArray:
-    """Which pairs of a pool are in a complete batch of any round, shape (N,)."""
-    draws = draws_of(campaign, complete(campaign)).order_by()
-    columns = draws.values_list("pair__topic__topic_id", "pair__docno", "pair__other").distinct()
+    """Which pairs of a pool are in a complete batch of any round, or kept of others, shape (N,)."""
+    names = ("pair__topic__topic_id", "pair__docno", "pair__other")
+    draws = (draws_of(campaign, complete(campaign)), kept_draws(campaign))
+    columns = [each.order_by().values_list(*names).distinct().iterator() for each in draws]
     numbers = {topic: number for number, topic in enumerate(pool.topics)}
     rows = [
         (numbers[topic], BETWEEN.join(filter(None, (docno.encode(), other.encode()))))
-        for topic, docno, other in columns.iterator()
+        for topic, docno, other in chain(*columns)
         if topic in numbers and bool(other) == pool.is_of_preferences
     ]
     place = find_pairs(

@@ -70,7 +70,7 @@ def _unnamed(folder: str) -> Iterator[Path]:
 
 
 def _names(model: type[Model], column: str) -> Iterator[str]:
-    rows = model._default_manager.order_by().values_list(column, flat=True)
+    rows = model._base_manager.order_by().values_list(column, flat=True)
     return rows.iterator(chunk_size=5000)
 
 

@@ -14,7 +14,7 @@ from estimation.material import taking_part
 from estimation.models import Round, Run
 from estimation.services.runs import make_estimates_due
 from judging.errors import UserError
-from judging.models import User
+from judging.models import Campaign, User
 from judging.services import audit, campaigns
 
 
@@ -25,12 +25,24 @@ def withdraw(*, run: Run, by: User) -> None:
     or the baseline that a drawn round is about, and for the last run that takes part.
     """
     with transaction.atomic():
-        campaign = campaigns.lock(run.campaign_id)
-        campaigns.refuse_while_drawn(campaign)
-        refuse_if_asked_about(run)
-        if not taking_part(campaign).exclude(pk=run.pk).exists():
-            raise UserError("in_use", "It is the only run that takes part.", status=409)
+        _refuse(run, campaigns.lock(run.campaign_id))
         move(run=run, by=by, action="withdraw run", withdrawn=True)
+
+
+def why_not(run: Run) -> str:
+    """Why a run cannot be withdrawn as things stand; empty if it can."""
+    try:
+        _refuse(run, run.campaign)
+    except UserError as error:
+        return error.message
+    return ""
+
+
+def _refuse(run: Run, campaign: Campaign) -> None:
+    campaigns.refuse_while_drawn(campaign)
+    refuse_if_asked_about(run)
+    if not taking_part(campaign).exclude(pk=run.pk).exists():
+        raise UserError("in_use", "It is the only run that takes part.", status=409)
 
 
 def refuse_if_asked_about(run: Run) -> None:

@@ -162,6 +162,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
             "labels": report_data.label_facts(shown.round, latest),
             "quality": report_data.quality_of(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
+            "noise": report_data.noise_of(shown.round, latest, table.measure),
         }
     if page == "live-topics":
         return {"topics": topic_figure(table, request.GET.get("by", ""))}

@@ -158,7 +158,7 @@ def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:
 
 def figures_of(row: Round, preview: dict[str, Any], people: int) -> PreviewFigures:
     lately = pace(row.campaign).per_day
-    work = Work(row.labels + row.extra_share, reaching.hours_each(row))
+    work = Work(row.labels_each, reaching.hours_each(row))
     seen = Calendar(per_day=lately, people=people)
     return preview_figures(preview, budget=row.budget, work=work, calendar=seen)
 

@@ -3,9 +3,10 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from estimation import listings
+from estimation.leaving import leaving
 from estimation.models import Run
 from estimation.run_facts import AlikeRuns, alike_runs, run_facts
 from estimation.services import replacing, withdrawals
@@ -115,10 +116,15 @@ def upload_take_in(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("upload-detail", slug, pk)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def run_withdraw(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Leaves a run out of all rankings."""
+    """Shows what it changes; then leaves the run out of all rankings."""
     run = _run(request, slug, pk)
+    if request.method != "POST":
+        if run.withdrawn:
+            return redirect("run-detail", slug, pk)
+        context = {"campaign": run.campaign, "run": run, "changes": leaving(run)}
+        return render(request, "estimation/run_withdraw.html", context)
     withdrawals.withdraw(run=run, by=user_of(request))
     messages.success(request, f"{run.tag} is withdrawn: rankings are computed anew without it.")
     return redirect("run-list", slug)

@@ -85,6 +85,7 @@ class Person:
     admin: bool
     may_create: bool
     active: bool
+    second_factor: bool
     joined: bool
     seen: datetime | None
     created: datetime
@@ -118,6 +119,7 @@ def listed_people(rows: list[User]) -> list[Person]:
             admin=row.is_superuser,
             may_create=row.is_organizer,
             active=row.is_active,
+            second_factor=row.has_second_factor,
             joined=row.has_usable_password() or row.is_guest,
             seen=max(
                 filter(

@@ -175,7 +175,7 @@ def _walk(folder: Path) -> Iterator[tuple[str, tuple[int, float]]]:
 
 def _named(model: type[Model], columns: tuple[str, ...], campaign: str) -> set[tuple[str, int]]:
     """What the rows of a table name, each with its campaign."""
-    rows = model._default_manager.order_by().values_list(campaign, *columns)
+    rows = model._base_manager.order_by().values_list(campaign, *columns)
     return {(name, owner) for owner, *names in rows for name in names if name}
 
 

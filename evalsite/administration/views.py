@@ -22,6 +22,7 @@ from judging.access import administrator, user_of
 from judging.errors import UserError
 from judging.formats.csvfile import csv_lines
 from judging.models import Campaign, Job, User
+from judging.services import factors
 from judging.services.rights import Rights, change
 from judging.workers import serving
 
@@ -68,8 +69,19 @@ def person_rights(request: HttpRequest, pk: int) -> HttpResponse:
             messages.success(request, f"{user.username} {told}.")
             return redirect("site-people")
     (person,) = overviews.listed_people([user])
-    context = {"person": person, "form": form, "is_self": user == by}
+    kinds = list(user.factors.order_by("pk").values_list("name", flat=True))
+    context = {"person": person, "form": form, "is_self": user == by, "factors": kinds}
     return render(request, "administration/person.html", context, status=status)
+
+
+@require_POST
+def factors_off(request: HttpRequest, pk: int) -> HttpResponse:
+    """For somebody who lost them: their password alone opens the account again."""
+    by = administrator(user_of(request))
+    user = get_object_or_404(User, pk=pk)
+    factors.take_off(user=user, by=by)
+    messages.success(request, f"{user.username} has no second factor any more.")
+    return redirect("site-person", pk=pk)
 
 
 def _rights(user: User) -> dict[str, bool]:

@@ -120,7 +120,7 @@ def _write(table: Table, path: Path) -> dict[str, Any]:
     rows = 0
     fields = table._meta.concrete_fields
     names = [field.attname for field in fields]
-    found = table._default_manager.order_by("pk").values_list(*names)
+    found = table._base_manager.order_by("pk").values_list(*names)
     with path.open("xb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
         packed.write(_line(names))
         for row in found.iterator(chunk_size=CHUNK):
@@ -145,7 +145,7 @@ def _read(table: Table, path: Path, told: dict[str, Any]) -> None:
         rows = map(json.loads, lines)
         count = 0
         while chunk := list(islice(rows, CHUNK)):
-            table._default_manager.bulk_create(_row(table, fields, values) for values in chunk)
+            table._base_manager.bulk_create(_row(table, fields, values) for values in chunk)
             count += len(chunk)
     if count != told["rows"]:
         raise BackupError(f"{path.name} has {count} rows, and the manifest says {told['rows']}.")
@@ -205,7 +205,7 @@ def _check_site(manifest: dict[str, Any]) -> None:
             f"The backup was made by evalsite {manifest['evalsite']} with another schema: {other}. "
             "Restore it with that version, then upgrade."
         )
-    used = [table._meta.label for table in _tables() if table._default_manager.exists()]
+    used = [table._meta.label for table in _tables() if table._base_manager.exists()]
     if used:
         raise BackupError(
             f"This site is in use: it has rows of {', '.join(used)}. Restore into a new one: "

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
+from django.core.mail import get_connection
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -26,6 +27,7 @@ from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
 from judging import workers
 from judging.errors import UserError
+from judging.services import passkeys, sign_on
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
 LOW_DISK_BYTES = 2**30
@@ -236,6 +238,35 @@ def _endpoints() -> Iterator[Finding]:
             yield Finding(name, OK, f"{endpoint.host} answers; offers {models}")
 
 
+def _mail() -> Iterator[Finding]:
+    if not settings.MAIL_ON:
+        yield Finding("Mail", OK, "none is sent: links are passed on by hand (EMAIL_URL)")
+        return
+    server = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    connected = get_connection()
+    connected.open()
+    connected.close()
+    yield Finding("Mail", OK, f"{server} answers; letters are from {settings.MAIL_FROM}")
+
+
+def _sign_on() -> Iterator[Finding]:
+    if not settings.OIDC_ISSUER:
+        yield Finding("Sign-on", OK, "none: no OpenID provider is set up (OIDC_ISSUER)")
+        return
+    try:
+        sign_on.provider()
+    except UserError as error:
+        yield Finding("Sign-on", WARNING, error.message, MENDS["Sign-on"])
+    else:
+        yield Finding("Sign-on", OK, f"{settings.OIDC_ISSUER} answers")
+
+
+def _second_factors() -> Iterator[Finding]:
+    wanted = ", ".join(settings.SECOND_FACTOR_FOR)
+    seen = f"asked of {wanted}" if wanted else "asked of nobody (SECOND_FACTOR_FOR)"
+    yield Finding("Second factor", OK, f"{seen}. {passkeys.why_not() or 'Passkeys can be used.'}")
+
+
 def _paper() -> Iterator[Finding]:
     """By making a page, in the program and with the bounds that every report has."""
     if not settings.REPORT_PDF:
@@ -266,6 +297,8 @@ MENDS = {
     "Broker": "Start the broker, and check CELERY_BROKER_URL.",
     "File storage": "Give this user the right to write there, or set EVALSITE_DATA.",
     "Worker": "Mend the database first.",
+    "Mail": "Check EMAIL_URL, and that the mail server lets this machine in.",
+    "Sign-on": "Check OIDC_ISSUER: its /.well-known/openid-configuration must say the same.",
     "PDF": "python -m pip install -r requirements.txt, and sh deploy/system-libraries.sh",
 }
 CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
@@ -284,5 +317,8 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "DEBUG": _debug,
     "Site URL": _site_url,
     "Endpoints": _endpoints,
+    "Mail": _mail,
+    "Sign-on": _sign_on,
+    "Second factor": _second_factors,
     "PDF": _paper,
 }

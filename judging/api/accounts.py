@@ -16,7 +16,7 @@ from judging.api.base import ApiView
 from judging.api.fields import Body, Text, Whole, checked
 from judging.api.serializers import MeRow, NewTokenRow, TokenRow
 from judging.models import ApiToken
-from judging.services import members, sign_in
+from judging.services import factors, members, sign_in
 
 
 class Password(serializers.CharField):
@@ -32,6 +32,12 @@ class Password(serializers.CharField):
 class SignIn(Body):
     username = Text(max_length=150)
     password = Password()
+    code = Text(
+        max_length=40,
+        default="",
+        allow_blank=True,
+        help_text="Of the app, or a recovery code, where the account has a second factor.",
+    )
     name = Text(max_length=100, default="API", help_text="What the key is for.")
     scope = serializers.ChoiceField(
         ApiToken.Scope.choices, default=ApiToken.Scope.FULL, help_text="What it may do."
@@ -62,7 +68,9 @@ class Tokens(ApiView):
     def post(self, request: Request) -> Response:
         """Sign in and get a key.
 
-        Send it with every request as "Authorization: Bearer <key>". It is shown this once.
+        Send it with every request as "Authorization: Bearer <key>". It is shown this once. Of an
+        account with a second factor a code is asked for (401, `second_factor_needed`); one that
+        has passkeys alone makes its keys on the account page.
         """
         given = checked(SignIn, request.data)
         user = sign_in.authenticate(
@@ -70,6 +78,7 @@ class Tokens(ApiView):
             password=given["password"],
             address=address_of(request),
         )
+        factors.ask(user=user, code=given["code"])
         with transaction.atomic():  # nobody else can end it before it is read
             key = members.create_token(
                 user=user, name=given["name"], scope=given["scope"], days=given["expires_in_days"]
@@ -91,6 +100,7 @@ class Token(ApiView):
 
 class Me(ApiView):
     section = "You"
+    without_second_factor = True
 
     @extend_schema(responses=MeRow)
     def get(self, request: Request) -> Response:
@@ -101,6 +111,7 @@ class Me(ApiView):
             "username": user.username,
             "is_superuser": user.is_superuser,
             "may_create_campaigns": user.is_superuser or user.is_organizer,
+            "has_second_factor": user.has_second_factor,
             "memberships": mine,
         }
         return Response(MeRow(shown).data)

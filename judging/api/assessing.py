@@ -12,12 +12,13 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from judging import selectors
+from judging import browsing, selectors
 from judging.access import ORGANIZER as ORGANIZES
 from judging.access import assessed_assignment, roles
 from judging.api.base import ASSESSOR, MEMBER, Access, CampaignView, page
 from judging.api.fields import WHOLE_MAX, Body, NoBody, Number, Text, Whole, checked, shown
 from judging.api.pagination import PageQuery, page_shape
+from judging.api.searching import WhichJudgments, filter_of
 from judging.api.serializers import PREFERENCE, HeldRow, JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
@@ -32,6 +33,7 @@ REASONS = {
     "paused": "campaign_not_open",
     "closed": "campaign_not_open",
     "excluded": "work_excluded",
+    "looked": "work_looked_at",
     "enough": "enough_judged",
     "nothing": "nothing_drawn",
     "held": "held_back",
@@ -136,14 +138,24 @@ class Correction(Body):
 
 class Judgments(CampaignView):
     section = "Judging"
-    query = Which
+    query = WhichJudgments
     access = {"GET": MEMBER, "POST": ASSESSOR}
     refusals = {"POST": (422,)}
     own: Assignment | None = None
 
     @extend_schema(responses=page_shape(JudgmentRow))
     def get(self, request: Request, slug: str) -> Response:
-        """Your judgments that count, latest first; organizers see everybody's."""
+        """Your judgments that count, latest first; organizers see everybody's.
+
+        They may look for some: 403 for others, who are not told what somebody else said.
+        """
+        sought = filter_of(self.asked)
+        if sought is not None:
+            if ORGANIZES not in roles(self.user, self.campaign):
+                raise UserError("not_allowed", "Only organizers look for judgments.", status=403)
+            rows = browsing.judgments(self.campaign, sought)
+            rows = rows.filter(assessor=self.user) if self.asked["own"] else rows
+            return page(request, rows, JudgmentRow)
         rows = _current(self.campaign)
         if _only_own(self):
             rows = rows.filter(assessor=self.user)

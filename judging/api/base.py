@@ -24,6 +24,7 @@ from judging.api.errors import TooLarge
 from judging.api.fields import Query, checked
 from judging.api.pagination import Pages
 from judging.models import Campaign, User
+from judging.services import factors
 
 Access = Callable[[User, str], Campaign]
 MEMBER: Access = member_campaign
@@ -81,6 +82,7 @@ class AnyAccept(BaseContentNegotiation):
 class ApiView(APIView):
     """A view of the REST interface.
 
+    ``without_second_factor``: also for those who must set one up first (SECOND_FACTOR_FOR).
     ``section`` is its heading in the documentation; ``refusals`` the statuses, beside the usual
     ones, with which a method may refuse; ``query`` what GET takes after the question mark. A
     parameter that is not told of is refused, and ``asked`` has the values of the others.
@@ -89,6 +91,7 @@ class ApiView(APIView):
     section: ClassVar[str] = "Campaigns"
     refusals: ClassVar[dict[str, tuple[int, ...]]] = {}
     query: ClassVar[type[Query]] = Query
+    without_second_factor: ClassVar[bool] = False
     asked: dict[str, Any]
     parser_classes = [JsonBody]
     http_method_names = ["get", "head", "post", "patch", "delete"]
@@ -99,6 +102,8 @@ class ApiView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if request.user.is_authenticated and not self.without_second_factor:
+            factors.refuse_without(self.user)
         reads = request.method in ("GET", "HEAD")
         self.asked = asked(self.query if reads else Query, request)
 

@@ -2,6 +2,7 @@
 
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,7 +14,7 @@ from judging.api.fields import Body, Flag, NoBody, Text, checked
 from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import AuditRow, MemberRow, NewMemberRow
 from judging.api.serializers_people import AddedRow, ExclusionRow, PersonDetailRow, PersonRow
-from judging.models import Exclusion, Membership, User
+from judging.models import Exclusion, Letter, Membership, User
 from judging.person import look_at
 from judging.services import exclusions, invitations, members
 
@@ -21,17 +22,29 @@ from judging.services import exclusions, invitations, members
 class MemberBody(Body):
     username = Text(max_length=150)
     role = serializers.ChoiceField(Membership.Role.choices)
+    address = Text(
+        max_length=254,
+        default="",
+        allow_blank=True,
+        help_text="Where a new account is invited, if the site sends e-mail.",
+    )
 
 
 class InvitingView(CampaignView):
     section = "People"
+    refusals = {"POST": (429,)}
 
     def told(self, row: Membership, link: tuple[str, str] | None = None) -> Membership:
         """The membership with its link, of an account that has no password yet."""
         link = link or members.invitation(row.user, by=self.user)
         address = reverse("join", args=link) if link else None
         row.invitation = address and self.request.build_absolute_uri(address)  # type: ignore[attr-defined]
+        row.letter = self.letters.get(row.user_id) if link else None  # type: ignore[attr-defined]
         return row
+
+    @cached_property
+    def letters(self) -> dict[int, Letter]:
+        return invitations.letters_of(self.campaign)
 
 
 class Members(InvitingView):
@@ -59,7 +72,8 @@ class ManyBody(Body):
     people = Text(
         max_length=invitations.MOST_CHARACTERS,
         trim_whitespace=False,
-        help_text="A name or address a line; after a comma possibly a role.",
+        help_text="A name or address a line; after commas possibly an address and a role. Or a"
+        " table whose first line names its columns: name, address, role.",
     )
     role = serializers.ChoiceField(Membership.Role.choices, default=Membership.Role.ASSESSOR)
     leave_out_members = Flag(default=False, help_text="Pass over those who are members already.")
@@ -100,6 +114,26 @@ class Invitation(InvitingView):
         row = get_object_or_404(rows, pk=member)
         link = invitations.invite_again(membership=row, by=self.user)
         return Response(NewMemberRow(self.told(row, link)).data, 201)
+
+
+class Invitations(InvitingView):
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
+
+    @extend_schema(responses=NewMemberRow(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """Members without a password whom you invited: their links, and what became of letters."""
+        found = invitations.links(campaign=self.campaign, by=self.user)
+        rows = [self.told(row, link) for row, link in found]
+        return Response(NewMemberRow(rows, many=True).data)
+
+    @extend_schema(request=None, responses={201: NewMemberRow(many=True)})
+    def post(self, request: Request, slug: str) -> Response:
+        """New links for all of them, and letters to those who have an address."""
+        checked(NoBody, request.data)
+        invitations.invite_all_again(campaign=self.campaign, by=self.user)
+        found = invitations.links(campaign=self.campaign, by=self.user)
+        rows = [self.told(row, link) for row, link in found]
+        return Response(NewMemberRow(rows, many=True).data, 201)
 
 
 class People(CampaignView):

@@ -7,7 +7,16 @@ from rest_framework import serializers
 from judging.api.fields import Number
 from judging.api.schema import ErrorLine
 from judging.drops import ProblemKind
-from judging.models import ApiToken, Assignment, Campaign, Decision, Job, Membership, Upload
+from judging.models import (
+    ApiToken,
+    Assignment,
+    Campaign,
+    Decision,
+    Job,
+    Letter,
+    Membership,
+    Upload,
+)
 
 CharField = serializers.CharField
 IntegerField = serializers.IntegerField
@@ -72,6 +81,7 @@ class MeRow(Row):
     username = CharField()
     is_admin = serializers.BooleanField(source="is_superuser")
     may_create_campaigns = serializers.BooleanField()
+    has_second_factor = serializers.BooleanField(help_text="Whether signing in asks for one.")
     memberships = MembershipRow(many=True)
 
 
@@ -240,7 +250,7 @@ class AssignmentRow(Row):
 
 REASONS = (
     "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "held_back",
-    "campaign_not_open", "nothing_drawn", "work_excluded",
+    "campaign_not_open", "nothing_drawn", "work_excluded", "work_looked_at",
     "enough_judged",
 )  # fmt: skip
 
@@ -323,6 +333,15 @@ class MemberRow(Row):
     created = DateTimeField()
 
 
+class LetterRow(Row):
+    """An e-mail that a worker sends."""
+
+    address = CharField()
+    state = serializers.ChoiceField(Letter.State.choices)
+    error = CharField(help_text="What the mail server says who refuses it; else empty.")
+    sent = DateTimeField(allow_null=True)
+
+
 class NewMemberRow(Row):
     id = IntegerField(source="pk")
     username = CharField(source="user.username")
@@ -331,6 +350,7 @@ class NewMemberRow(Row):
         allow_null=True,
         help_text="Where an account without a password sets one; told here only.",
     )
+    letter = LetterRow(allow_null=True, help_text="The last one that invites them; or none did.")
 
 
 class AuditRow(Row):

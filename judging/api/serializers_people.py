@@ -40,6 +40,7 @@ class ExclusionRow(Row):
         help_text="Whether who is excluded depends on grades, so that estimates may be biased."
     )
     reason = CharField()
+    by_rule = BooleanField(help_text="A rule found it, that whoever decided has set.")
     decided_by = CharField(source="decided_by.username")
     created = DateTimeField()
     ended = DateTimeField(allow_null=True, help_text="When it was taken back; else null.")
@@ -58,6 +59,53 @@ class PatternRow(Row):
     matching = IntegerField(help_text="Answers that show it; 0 for unrelated.")
     among = IntegerField()
     sentence = CharField()
+
+
+class GoldScoreRow(Row):
+    answers = IntegerField()
+    right = IntegerField()
+    by_chance = Number(
+        allow_null=True, help_text="Share that their own grades, dealt at random, would get right."
+    )
+    score = Number(
+        allow_null=True, help_text="1: always right; about 0: no relation to it. Null: see untold."
+    )
+    low = Number(allow_null=True, help_text="Of the 95 % interval.")
+    high = Number(allow_null=True)
+    untold = serializers.ChoiceField(
+        [("few", "few"), ("skewed", "skewed")], allow_blank=True, help_text="Why there is no score."
+    )
+
+
+class GoldRow(Row):
+    """A pair whose grade is known. Only organizers can tell it from others."""
+
+    id = IntegerField(source="gold.pk")
+    topic = CharField(source="gold.pair.topic.topic_id")
+    docno = CharField(source="gold.pair.docno")
+    grades = serializers.ListField(child=IntegerField(), source="gold.accepted", help_text="Right.")
+    reason = CharField(source="gold.reason")
+    retired = DateTimeField(source="gold.retired", allow_null=True)
+    answers = IntegerField()
+    right = IntegerField()
+    by_grade = serializers.ListField(child=IntegerField(), help_text="Answers, from grade 0.")
+
+
+class RulesRow(Row):
+    every = IntegerField(source="campaign.gold_every", help_text="One in so many is gold; 0: none.")
+    least = IntegerField(help_text="Answers to gold from which a score is told.")
+    warn_below = Number(allow_null=True)
+    hold_below = Number(allow_null=True)
+    exclude_below = Number(allow_null=True)
+    exclude_hasty = BooleanField(help_text="Whoever is too fast to have read, by times alone.")
+
+
+class GoldAnswerRow(Row):
+    topic = CharField(source="judgment.assignment.pair.topic.topic_id")
+    docno = CharField(source="judgment.assignment.pair.docno")
+    grade = IntegerField(source="judgment.grade")
+    grades = serializers.ListField(child=IntegerField(), source="accepted", help_text="Right.")
+    is_right = BooleanField()
 
 
 class PersonRow(Row):
@@ -90,6 +138,12 @@ class PersonRow(Row):
     patterns = PatternRow(source="manner.patterns", many=True)
     invited = BooleanField(source="is_invited", help_text="Has no password yet.")
     excluded = BooleanField(source="is_excluded")
+    gold = GoldScoreRow(help_text="How well they answer pairs whose grade is known.")
+    held = DateTimeField(
+        source="held.held", default=None, allow_null=True,
+        help_text="Since when they are handed nothing new; else null.",
+    )  # fmt: skip
+    held_why = CharField(source="held.held_why", default="")
 
 
 class DayRow(Row):
@@ -169,6 +223,7 @@ class PersonDetailRow(Row):
     change = ChangeRow(allow_null=True, help_text="Over their judgments; null: fewer than 20.")
     competence = CompetenceRow(allow_null=True, help_text="Null: not in the latest estimates.")
     exclusions = ExclusionRow(many=True)
+    gold = GoldAnswerRow(many=True, help_text="Their answers to gold, wrong ones first.")
 
 
 class SaidGradeRow(Row):

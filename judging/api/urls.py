@@ -9,9 +9,13 @@ from judging.api import (
     crowd,
     decisions,
     documentation,
+    factors,
+    gold,
+    letters,
     material,
     people,
     queue,
+    searching,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -20,6 +24,23 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/", accounts.Tokens.as_view(), name="api-tokens"),
     path("tokens/<int:token>/", accounts.Token.as_view(), name="api-token"),
     path("me/", accounts.Me.as_view(), name="api-me"),
+    path("password-reset/", letters.Forgot.as_view(), name="api-password-reset"),
+    path("password-reset/set/", letters.Reset.as_view(), name="api-password-reset-set"),
+    path("me/address/", letters.Address.as_view(), name="api-address"),
+    path("me/address/confirm/", letters.AddressConfirm.as_view(), name="api-address-confirm"),
+    path("me/second-factors/", factors.SecondFactors.as_view(), name="api-factors"),
+    path("me/second-factors/codes/", factors.FactorCodes.as_view(), name="api-factor-codes"),
+    path(
+        "me/second-factors/codes/set-up/",
+        factors.FactorCodesSetUp.as_view(),
+        name="api-factor-codes-set-up",
+    ),
+    path(
+        "me/second-factors/<int:factor>/remove/",
+        factors.SecondFactorRemoval.as_view(),
+        name="api-factor-remove",
+    ),
+    path("me/recovery-codes/", factors.RecoveryCodes.as_view(), name="api-recovery-codes"),
     path("campaigns/", campaigns.Campaigns.as_view(), name="api-campaigns"),
 ]
 
@@ -47,6 +68,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
         assessing.PutOffAssignment.as_view(),
         name="api-later",
     ),
+    path("pairs/<int:pair>/", searching.PairDetail.as_view(), name="api-pair"),
     path("judgments/", assessing.Judgments.as_view(), name="api-judgments"),
     path("judgments/<int:assignment>/", assessing.JudgmentDetail.as_view(), name="api-judgment"),
     path("decisions/", decisions.Decisions.as_view(), name="api-decisions"),
@@ -57,8 +79,15 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("members/many/", people.ManyMembers.as_view(), name="api-members-many"),
     path("members/<int:member>/", people.Member.as_view(), name="api-member"),
     path("members/<int:member>/invitation/", people.Invitation.as_view(), name="api-invitation"),
+    path("invitations/", people.Invitations.as_view(), name="api-invitations"),
     path("people/", people.People.as_view(), name="api-people"),
     path("people/<int:person>/", people.PersonDetail.as_view(), name="api-person"),
+    path("people/<int:person>/hold/", gold.HoldPerson.as_view(), name="api-person-hold"),
+    path("people/<int:person>/go-on/", gold.LetGoOn.as_view(), name="api-person-go-on"),
+    path("gold/", gold.GoldPairs.as_view(), name="api-gold"),
+    path("gold/<int:gold_pair>/retire/", gold.RetireGold.as_view(), name="api-gold-retire"),
+    path("gold/<int:gold_pair>/restore/", gold.RestoreGold.as_view(), name="api-gold-restore"),
+    path("quality-rules/", gold.Rules.as_view(), name="api-quality-rules"),
     path("exclusions/", people.Exclusions.as_view(), name="api-exclusions"),
     path(
         "exclusions/<int:exclusion>/back/",

@@ -3,8 +3,9 @@
 A place on a pair is taken by one conditional UPDATE (``held < wanted``), so concurrent assessors
 never get more places than there are labels wanted. Which assessor gets which pair depends on
 hashes of their ids and on who is there, never on a grade: labels are missing at random, and the
-mean over the assessors of a pair stays unbiased. So they are where a guest of a crowd link has
-as many pairs as they may have, and gets no more (`judging.guests`).
+mean over the assessors of a pair stays unbiased. So they are where gold is mixed in (`golds`), and
+where a guest of a crowd link has as many pairs as they may have, and gets no more
+(`judging.guests`).
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import DurationField, Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
+from judging import golds
 from judging.clock import from_now
 from judging.errors import UserError
 from judging.guests import has_room, is_full
@@ -34,7 +36,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
     can one whose membership has ended meanwhile: nobody would give the place back; nor one whose
-    work is excluded; nor a guest who has as many as they may have.
+    work is excluded, or who waits until an organizer has looked at it; nor a guest who has as many
+    as they may have.
     """
     if campaign.state != Campaign.State.OPEN:
         return None
@@ -73,7 +76,7 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
 
 def _memberships(campaign: Campaign, by: User) -> QuerySet[Membership]:
     role = Membership.Role.ASSESSOR
-    return Membership.objects.filter(campaign=campaign, user=by, role=role)
+    return Membership.objects.filter(campaign=campaign, user=by, role=role, held=None)
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
@@ -141,7 +144,7 @@ def claim(*, pair: Pair, by: User) -> Assignment | None:
 
 def _claim_in(batch_id: int, campaign: Campaign, by: User) -> Assignment | None:
     for _ in range(TRIES):
-        candidates = _candidates(batch_id, by)
+        candidates = _candidates(batch_id, campaign, by)
         if not candidates:
             return None
         for place in candidates[:TRIES]:
@@ -155,35 +158,55 @@ class _Place:
     pair: int
     labels: int
     seen: bool
+    gold: bool = False
 
-    def order(self, assessor: int) -> tuple[bool, bytes]:
-        return self.seen, _shuffle(assessor, self.pair)
+    def order(self, assessor: int) -> tuple[bool, bool, bytes]:
+        """Of those that were not seen yet gold comes first: it is there at its turn alone."""
+        return self.seen, self.seen or not self.gold, _shuffle(assessor, self.pair)
 
 
-def _candidates(batch_id: int, by: User) -> list[_Place]:
+def _candidates(batch_id: int, campaign: Campaign, by: User) -> list[_Place]:
     """Places of one topic that the assessor may take: the topic in hand, else one chosen by hash.
 
-    Shuffled by hash; pairs that the assessor has had before and put off come last.
+    Shuffled by hash; pairs that the assessor has had before and put off come last. Where it is the
+    turn of gold, one of the topic comes first.
     """
-    free = _free_places(batch_id, by)
-    places = _places_of(free, _topic_in_hand(by), by)
+    mixed = campaign.gold_every > 0
+    free = free_places(by.pk, gold=mixed).filter(batch_id=batch_id)
+    topic = _topic_in_hand(by)
+    places = _places_of(free, topic, by, mixed=mixed)
     if not places:
         topics = free.order_by().values_list("pair__topic_id", flat=True).distinct()
-        chosen = min(topics, key=lambda topic: _shuffle(by.pk, topic), default=None)
-        places = _places_of(free, chosen, by)
+        topic = min(topics, key=lambda topic: _shuffle(by.pk, topic), default=None)
+        places = _places_of(free, topic, by, mixed=mixed)
+    if mixed and topic is not None and any(not place.gold for place in places):
+        places += _gold_of(campaign, topic, by)
     return sorted(places, key=lambda place: place.order(by.pk))
 
 
-def _places_of(free: QuerySet[BatchPair], topic_id: int | None, by: User) -> list[_Place]:
+def _places_of(
+    free: QuerySet[BatchPair], topic_id: int | None, by: User, *, mixed: bool
+) -> list[_Place]:
     if topic_id is None:
         return []
     seen = Exists(_own(by).filter(state=Assignment.State.LAPSED))
     rows = free.filter(pair__topic=topic_id).annotate(seen=seen)
-    return [_Place(row.pair_id, row.labels, row.seen) for row in rows]
+    places = [_Place(row.pair_id, row.labels, row.seen) for row in rows]
+    if mixed:
+        put_off = golds.put_off(by.pk, topic_id).values_list("pair_id", flat=True)
+        places += [_Place(pair, golds.MOST_LABELS, seen=True, gold=True) for pair in put_off]
+    return places
 
 
-def _free_places(batch_id: int, by: User) -> QuerySet[BatchPair]:
-    return free_places(by.pk).filter(batch_id=batch_id)
+def _gold_of(campaign: Campaign, topic: int, by: User) -> list[_Place]:
+    """One that comes before all others, if it is its turn. What is asked is the same if it is not:
+    who measures how long an answer takes learns nothing."""
+    mine = Assignment.objects.filter(assessor=by, pair__campaign=campaign)
+    found = list(golds.free(by.pk, topic).values_list("pair_id", flat=True))
+    if not golds.is_due(campaign, by, **mine.aggregate(**golds.turns())) or not found:
+        return []
+    chosen = min(found, key=lambda pair: _shuffle(by.pk, pair))
+    return [_Place(chosen, golds.MOST_LABELS, seen=False, gold=True)]
 
 
 def _own(by: User) -> QuerySet[Assignment]:
@@ -205,10 +228,10 @@ class _Full(Exception):
 
 def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
     """The assignment first, then the pair, as a save locks them: no two ever wait in a circle."""
-    free = Pair.objects.filter(pk=place.pair, decided=False, held__lt=place.labels)
+    free = Pair.every.filter(pk=place.pair, decided=False, held__lt=place.labels)
     try:
         with transaction.atomic():
-            assignment = _lease(place.pair, campaign, by)
+            assignment = _lease(place, campaign, by)
             if not free.update(held=F("held") + 1):
                 raise _Full
             return assignment
@@ -216,11 +239,11 @@ def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
         return None
 
 
-def _lease(pair_id: int, campaign: Campaign, by: User) -> Assignment:
-    lease = _duration(campaign)
-    if not _RENEWED.rows(pair=pair_id, assessor=by.pk, lease=lease):
-        LEASED.rows(pair_id=pair_id, assessor_id=by.pk, lease=lease)
-    return Assignment.objects.select_related("pair__topic").get(pair_id=pair_id, assessor=by)
+def _lease(place: _Place, campaign: Campaign, by: User) -> Assignment:
+    pair, lease = place.pair, _duration(campaign)
+    if not _RENEWED.rows(pair=pair, assessor=by.pk, lease=lease):
+        LEASED.rows(pair_id=pair, assessor_id=by.pk, lease=lease, gold=place.gold)
+    return Assignment.objects.select_related("pair__topic").get(pair_id=pair, assessor=by)
 
 
 def _renewed() -> tuple[QuerySet[Assignment], dict[str, object]]:
@@ -241,6 +264,7 @@ LEASED = inserts(
         "pair_id": Slot("pair_id"),
         "assessor_id": Slot("assessor_id"),
         "lease_until": LEASE_END,
+        "gold": Slot("gold"),
     },
     returning=("id", "lease_until", "created"),
 )
@@ -260,7 +284,7 @@ def _release(assignment_id: int, pair_id: int) -> int:
             pk=assignment_id, state=Assignment.State.LEASED, lease_until__lt=Now()
         ).update(state=Assignment.State.LAPSED, changed=Now())
         if released:
-            Pair.objects.filter(pk=pair_id).update(held=F("held") - 1)
+            Pair.every.filter(pk=pair_id).update(held=F("held") - 1)
         return released
 
 
@@ -288,4 +312,4 @@ def _give_back(assignment: Assignment, by: User, **values: str) -> None:
     ).update(changed=Now(), **values)
     if not given_back:
         raise UserError("not_held", "You do not hold this pair any more.", status=409)
-    Pair.objects.filter(pk=assignment.pair_id).update(held=F("held") - 1)
+    Pair.every.filter(pk=assignment.pair_id).update(held=F("held") - 1)

@@ -91,6 +91,7 @@ def _key(batch: Batch, wanted: Sequence[WantedPair]) -> dict[str, Any]:
         "topic": [w.topic for w in wanted],
         "docno": [w.docno for w in wanted],
         "other": [w.other for w in wanted],
+        "gold": False,
     }
 
 

@@ -105,6 +105,7 @@ def amend(
         }
         if (plan.grades, plan.depth) != (now.grades, now.depth):
             _refuse_if_fixed(now)
+            _refuse_without_grades_of_gold(now, len(plan.grades))
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
 
@@ -154,6 +155,13 @@ def _refuse_if_fixed(campaign: Campaign) -> None:
         message = "The grade scale and the depth are fixed: a round has been drawn with them."
         raise UserError("fixed", message, status=409, field="grades")
     refuse_while_drawn(campaign, field="grades")
+
+
+def _refuse_without_grades_of_gold(campaign: Campaign, grades: int) -> None:
+    accepted = campaign.gold_pairs.values_list("accepted", flat=True)
+    if any(max(each) >= grades for each in accepted):
+        message = "The scale must keep all grades that are right for a gold pair."
+        raise UserError("fixed", message, status=409, field="grades")
 
 
 def open_for_judging(*, campaign: Campaign, by: User) -> None:

@@ -28,12 +28,15 @@ from judging.models import (
     Decision,
     Document,
     Exclusion,
+    GoldPair,
     Job,
     Judgment,
     KeptManners,
     KnownGrade,
+    Letter,
     Membership,
     Pair,
+    QualityRules,
     SeenItem,
     Topic,
     Upload,
@@ -58,8 +61,11 @@ OWN: tuple[Rows, ...] = (
     (Exclusion, "campaign"),
     (CrowdGuest, "link__campaign"),
     (CrowdLink, "campaign"),
+    (Letter, "campaign"),
     (BatchPair, "batch__campaign"),
     (Batch, "campaign"),
+    (GoldPair, "campaign"),
+    (QualityRules, "campaign"),
     (Pair, "campaign"),
     (KnownGrade, "campaign"),
     (Document, "campaign"),
@@ -151,10 +157,10 @@ def delete(job: jobs.Running) -> None:
     try:
         for at, (model, way) in enumerate(steps):
             job.report(at / len(steps), str(model._meta.verbose_name_plural))
-            _delete_all(job, model._default_manager.filter(**{way: campaign.pk}))
+            _delete_all(job, model._base_manager.filter(**{way: campaign.pk}))
         _delete_uploads(job, campaign)
         for model, way in LAST:
-            _delete_all(job, model._default_manager.filter(**{way: campaign.pk}))
+            _delete_all(job, model._base_manager.filter(**{way: campaign.pk}))
         _let_go_of_the_log(job, campaign)
         _delete_itself(job, campaign)
     except IntegrityError:  # somebody was just about to write: no one can begin to any more
@@ -166,7 +172,7 @@ def _delete_all(job: jobs.Running, rows: "QuerySet[Model]") -> None:
     while pks := list(rows.order_by("pk").values_list("pk", flat=True)[:CHUNK]):
         with transaction.atomic():
             job.fence_progress()
-            some = rows.model._default_manager.filter(pk__in=pks)
+            some = rows.model._base_manager.filter(pk__in=pks)
             some._raw_delete(some.db)  # what rests on them is gone
 
 
@@ -197,7 +203,7 @@ def _delete_itself(job: jobs.Running, campaign: Campaign) -> None:
         rows = Campaign.objects.filter(pk=campaign.pk)
         list(rows.select_for_update())
         every: tuple[Rows, ...] = (*_before, *OWN, (Upload, "campaign"), *LAST)
-        if any(kind._default_manager.filter(**{way: campaign.pk}).exists() for kind, way in every):
+        if any(kind._base_manager.filter(**{way: campaign.pk}).exists() for kind, way in every):
             raise jobs.NotYet(AGAIN_SECONDS, STILL_AT_WORK)
         audit.record("campaign deleted", by=None, target=campaign, slug=campaign.slug)
         rows._raw_delete(rows.db)

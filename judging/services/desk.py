@@ -25,14 +25,24 @@ from django.db import IntegrityError
 from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import SHA256, Cast, Concat
 
+from judging import golds
 from judging.guests import has_room
-from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
+from judging.models import (
+    Assignment,
+    Batch,
+    BatchPair,
+    Campaign,
+    GoldPair,
+    Membership,
+    Pair,
+    User,
+)
 from judging.selectors import free_places
 from judging.services import assignments, judgments, steps
 from judging.services.assignments import LEASED
 from judging.services.judgments import Recorded, Saying
-from judging.sheets import Sheet, document, how_far, laid_out, sheet_of
-from judging.statements import Row, Slot, changes, columns_of, reads, row_of
+from judging.sheets import Sheet, document, how_far, laid_out, sheet_of, turns
+from judging.statements import Row, Slot, Statement, changes, columns_of, reads, row_of
 
 
 class Shuffled(SHA256):
@@ -43,25 +53,14 @@ class Shuffled(SHA256):
         return super().as_sql(compiler, connection, template=template, **extra)
 
 
-def _chosen() -> QuerySet[Any, Any]:
-    """The place, its pair, and the texts of its documents; no row where an earlier batch has a
-    place, of another topic."""
-    free = free_places(Slot("assessor"))
-    had = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
-    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
-    # The sum keeps databases from going through batches, which have many topics, for one of them.
-    of_topic = free.alias(within=F("batch_id") + 0).filter(
-        ~Exists(had), pair__topic=Slot("topic"), within__in=open_ones.values("pk")
-    )
-    by_hash = Shuffled(
+def _by_hash() -> Shuffled:
+    return Shuffled(
         Concat(Slot("salt", CharField()), Cast("pair", CharField()), output_field=CharField())
     )
-    best = of_topic.order_by("within", by_hash).values("pk")[:1]
-    earlier = free.filter(
-        batch__campaign=Slot("campaign"),
-        batch__state=Batch.State.OPEN,
-        batch__number__lt=OuterRef("batch__number"),
-    )
+
+
+def _told(rows: QuerySet[Any], labels: str) -> QuerySet[Any, Any]:
+    """Labels, pair, and the texts of its documents."""
     texts = {
         f"{column}_of_{docno}": Subquery(
             document(OuterRef(f"pair__{docno}"), Slot("campaign")).values(column)
@@ -69,23 +68,58 @@ def _chosen() -> QuerySet[Any, Any]:
         for docno in ("docno", "other")
         for column in ("title", "text")
     }
+    found: QuerySet[Any, Any] = rows.annotate(**texts)
+    return found.values_list(labels, *columns_of(Pair, "pair__"), *texts)
+
+
+def _chosen(*, gold: bool) -> QuerySet[Any, Any]:
+    """The place, its pair, and the texts of its documents; no row where an earlier batch has a
+    place, of another topic."""
+    free = free_places(Slot("assessor"), gold=gold)
+    had = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
+    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    # The sum keeps databases from going through batches, which have many topics, for one of them.
+    of_topic = free.alias(within=F("batch_id") + 0).filter(
+        ~Exists(had), pair__topic=Slot("topic"), within__in=open_ones.values("pk")
+    )
+    best = of_topic.order_by("within", _by_hash()).values("pk")[:1]
+    earlier = free.filter(
+        batch__campaign=Slot("campaign"),
+        batch__state=Batch.State.OPEN,
+        batch__number__lt=OuterRef("batch__number"),
+    )
     rows = BatchPair.objects.filter(~Exists(earlier), pk=Subquery(best)).order_by()
-    rows = rows.annotate(**texts)
-    return rows.values_list("labels", *columns_of(Pair, "pair__"), *texts)
+    return _told(rows, "labels")
+
+
+def _chosen_gold() -> QuerySet[Any, Any]:
+    """The same of a gold pair of the topic, whether it is its turn or not."""
+    best = golds.free(Slot("assessor"), Slot("topic")).order_by(_by_hash()).values("pk")[:1]
+    return _told(GoldPair.objects.filter(pk=Subquery(best)).order_by(), "pair__wanted")
 
 
 def _taken() -> tuple[QuerySet[Pair], dict[str, object]]:
     role = Membership.Role.ASSESSOR
     member = Membership.objects.filter(
-        campaign=OuterRef("campaign"), user=Slot("assessor"), role=role
+        campaign=OuterRef("campaign"), user=Slot("assessor"), role=role, held=None
     )
-    free = Pair.objects.filter(
+    free = Pair.every.filter(
         Exists(member), pk=Slot("pair"), decided=False, held__lt=Slot("labels")
     )
     return free.select_for_update(skip_locked=True, no_key=True), {"held": F("held") + 1}
 
 
-_NEXT = {topic: how_far(topic=topic, chosen=[reads(_chosen)]) for topic in (True, False)}
+def _next(*, topic: bool, gold: bool) -> Statement:
+    """With gold both are read always, so that what is asked is the same whichever is taken."""
+    place = reads(lambda: _chosen(gold=gold))
+    return how_far(topic=topic, chosen=[turns(), place, reads(_chosen_gold)] if gold else [place])
+
+
+_NEXT = {
+    (topic, gold): _next(topic=topic, gold=gold)
+    for topic in (True, False)
+    for gold in (True, False)
+}
 _TAKEN = changes(_taken)
 
 
@@ -123,12 +157,16 @@ def next_sheet(*, campaign: Campaign, by: User, topic: bool = False) -> Sheet | 
 
 
 def _usual(assignment: Assignment, by: User, *, topic: bool) -> Row | None:
-    """The next pair, as far as can be seen before the judgment is stored; as if it were."""
+    """The next pair, as far as can be seen before the judgment is stored; as if it were.
+
+    Progress, and then what ``_told`` tells.
+    """
     pair = assignment.pair
+    mixed = pair.campaign.gold_every > 0
     leased = assignment.state == Assignment.State.LEASED and assignment.assessor_id == by.pk
     if not leased or pair.campaign.state != Campaign.State.OPEN:
         return None
-    (row,) = _NEXT[topic].rows(
+    (row,) = _NEXT[topic, mixed].rows(
         assessor=by.pk,
         campaign=pair.campaign_id,
         topic=pair.topic_id,
@@ -136,7 +174,20 @@ def _usual(assignment: Assignment, by: User, *, topic: bool) -> Row | None:
         hand=0,
         salt=f"{by.pk}/",
     )
+    if mixed:
+        row = _with_gold(row, pair.campaign, by, topic=topic)
     return row if row[_place_of(topic)] is not None else None
+
+
+def _with_gold(row: Row, campaign: Campaign, by: User, *, topic: bool) -> Row:
+    """Gold in the place of the sampled pair, if there is both and it is its turn."""
+    place = _place_of(topic)
+    had, gold, *told = row[place:]
+    half = len(told) // 2
+    sampled, instead = told[:half], told[half:]
+    is_due = golds.is_due(campaign, by, had=had, gold=gold)
+    taken = instead if is_due and None not in (sampled[0], instead[0]) else sampled
+    return (*row[:place], *taken)
 
 
 def _place_of(topic: bool) -> int:
@@ -154,5 +205,9 @@ def _claimed(assignment: Assignment, by: User, row: Row, *, topic: bool) -> Assi
         return None
     pair.topic, pair.campaign = assignment.pair.topic, assignment.pair.campaign
     lease = timedelta(minutes=pair.campaign.lease_minutes)
-    ((pk, until, created),) = LEASED.rows(pair_id=pair.pk, assessor_id=by.pk, lease=lease)
-    return Assignment(pk=pk, pair=pair, assessor=by, lease_until=until, created=created)
+    ((pk, until, created),) = LEASED.rows(
+        pair_id=pair.pk, assessor_id=by.pk, lease=lease, gold=pair.gold
+    )
+    return Assignment(
+        pk=pk, pair=pair, assessor=by, gold=pair.gold, lease_until=until, created=created
+    )

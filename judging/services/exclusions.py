@@ -10,6 +10,9 @@ unbiased where the ground of an exclusion has nothing to do with the grades. Who
 for their grades picks labels by their values, and nothing computed from the rest can tell what that
 changed: such an exclusion is allowed, and said wherever it matters.
 
+Gold is part of the person's work and goes along, though it never counted: who they are is told by
+it whether they are excluded or not.
+
 Locks: the campaign, the person's memberships, all of their assignments, then pairs and batches. A
 judgment that is being saved is waited for and set aside; one that comes later finds its assignment
 excluded, and is stored aside. Nobody is handed a new pair meanwhile, as that takes one of these
@@ -29,8 +32,18 @@ from judging.signals import labels_counted_anew
 State = Assignment.State
 
 
-def exclude(*, campaign: Campaign, assessor: User, by: User, ground: str, reason: str) -> Exclusion:
+def exclude(
+    *,
+    campaign: Campaign,
+    assessor: User,
+    by: User,
+    ground: str,
+    reason: str,
+    by_rule: bool = False,
+) -> Exclusion:
     """From now on nothing counts that the person said, or will still say, in this campaign.
+
+    ``by_rule``: a rule that ``by`` has set finds so (`quality`).
 
     Raises UserError ``ground_unknown``, ``reason_missing``, ``no_assessor`` (404: was never given a
     pair here, and does not judge), ``excluded_already`` (409).
@@ -45,7 +58,12 @@ def exclude(*, campaign: Campaign, assessor: User, by: User, ground: str, reason
         theirs = _locked(campaign, assessor)
         _refuse_unless_assessor(campaign, assessor, theirs)
         row = Exclusion.objects.create(
-            campaign=campaign, assessor=assessor, ground=ground, reason=reason, decided_by=by
+            campaign=campaign,
+            assessor=assessor,
+            ground=ground,
+            reason=reason,
+            decided_by=by,
+            by_rule=by_rule,
         )
         judged, reopened = _set_aside(theirs)
         audit.record(
@@ -56,6 +74,7 @@ def exclude(*, campaign: Campaign, assessor: User, by: User, ground: str, reason
             user=assessor.username,
             ground=ground,
             reason=reason,
+            by_rule=by_rule,
             judgments=judged,
             batches=reopened,
         )
@@ -138,21 +157,25 @@ def _set_aside(theirs: QuerySet[Assignment]) -> tuple[int, int]:
     leased = theirs.filter(state=State.LEASED)
     freed = list(judged.order_by().values_list("pair_id", flat=True))
     held = list(leased.order_by().values_list("pair_id", flat=True))
-    touched = Pair.objects.filter(pk__in=[*freed, *held])
+    counted = judged.filter(gold=False).count()
+    touched = Pair.every.filter(pk__in=[*freed, *held])
     batches.lock_pairs(touched)
     touched.filter(pk__in=held).update(held=F("held") - 1)
     touched.filter(pk__in=freed).update(held=F("held") - 1, judged=F("judged") - 1)
     empty = touched.filter(decided=True, judged=0, decision__kind=Decision.Kind.AS_IS)
     Pair.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).update(decided=False)
-    theirs.update(state=State.EXCLUDED, set_aside=F("revision"), revision=0)
-    return len(freed), batches.reopen(Pair.objects.filter(pk__in=freed))
+    theirs.filter(gold=True).update(state=State.EXCLUDED)
+    others = theirs.filter(gold=False)
+    others.update(state=State.EXCLUDED, set_aside=F("revision"), revision=0)
+    return counted, batches.reopen(Pair.objects.filter(pk__in=freed))
 
 
 def _put_back(theirs: QuerySet[Assignment]) -> int:
     aside = theirs.filter(state=State.EXCLUDED)
     said = aside.filter(set_aside__gte=1)
     pairs = list(said.order_by().values_list("pair_id", flat=True))
-    touched = Pair.objects.filter(pk__in=pairs)
+    counted = said.filter(gold=False).count()
+    touched = Pair.every.filter(pk__in=pairs)
     batches.lock_pairs(touched)
     touched.update(
         judged=F("judged") + 1, held=F("held") + 1, wanted=Greatest(F("wanted"), F("held") + 1)
@@ -165,7 +188,9 @@ def _put_back(theirs: QuerySet[Assignment]) -> int:
     Pair.objects.filter(pk__in=list(closed.values_list("pair_id", flat=True))).update(decided=True)
     aside.filter(set_aside=0).exclude(skip_reason="").update(state=State.SKIPPED)
     aside.filter(set_aside=0, skip_reason="").update(state=State.LAPSED)
-    said.update(state=State.JUDGED, revision=F("set_aside"), set_aside=0)
+    said.filter(gold=True).update(state=State.JUDGED)
+    others = said.filter(gold=False)
+    others.update(state=State.JUDGED, revision=F("set_aside"), set_aside=0)
     batches.reopen(Pair.objects.filter(pk__in=replaced))
     batches.settle_all(pairs)
-    return len(pairs)
+    return counted

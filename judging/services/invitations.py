@@ -1,4 +1,4 @@
-"""Many people at once, and links that are handed out anew. No e-mail is sent: links are passed on.
+"""Many people at once, and links that are handed out anew: by letters, or to be passed on by hand.
 
 A list is checked as a whole first. Where a line of it cannot be taken, all that is wrong is told by
 line, and nobody is added; nor is anybody where something changes between the check and the end.
@@ -17,13 +17,18 @@ from django.utils import timezone
 from judging import names
 from judging.accounts import QRELS, User
 from judging.errors import UserError
-from judging.models import Campaign, Membership
-from judging.services import audit, campaigns, members
+from judging.models import Campaign, Letter, Membership
+from judging.services import audit, campaigns, letters, members
 
 MOST = 500
 """People in a list."""
 MOST_CHARACTERS = 200_000
-HEADINGS = {"name", "user", "username", "user name", "address", "email", "e-mail"}
+COLUMNS = {
+    **dict.fromkeys(("name", "user", "username", "user name", "login"), "username"),
+    **dict.fromkeys(("address", "email", "e-mail", "mail", "email address"), "address"),
+    "role": "role",
+}
+"""What headings of a table are called, and what stands below them."""
 ROLES = Membership.Role.values
 FIELDS = ("username", "role")
 
@@ -35,6 +40,7 @@ class AskedFor:
     number: int
     username: str
     role: str
+    address: str = ""
 
 
 def expiry() -> datetime:
@@ -45,22 +51,57 @@ def expiry() -> datetime:
 def read(text: str, role: str) -> tuple[list[AskedFor], list[dict[str, Any]]]:
     """The people of a list or CSV, one a line, and what is wrong with its lines.
 
-    A line is a name or an address, and after a comma, a semicolon or a tab possibly a role; without
-    one it is ``role``. Empty lines and a first line of headings are passed over.
+    A line is a name or an e-mail address, and after a comma, a semicolon or a tab possibly an
+    address and a role; without one it is ``role``. Below a line of headings cells are what these
+    say, in any order, and columns of other names are passed over, as empty lines are.
     """
     lines: list[AskedFor] = []
     problems: list[dict[str, Any]] = []
+    order: list[str] | None = None
     for number, given in enumerate(text.lstrip("\ufeff").splitlines(), start=1):
         cells = _cells(given)
-        if not any(cells) or (number == 1 and cells[0].casefold() in HEADINGS):
+        if not any(cells):
             continue
-        if len(cells) > 2 or (len(cells) == 2 and cells[1].casefold() not in ROLES):
-            expected = " or ".join(ROLES)
-            told = f"After the name expected nothing, or a role: {expected}. One person a line."
+        if number == 1 and cells[0].casefold() in COLUMNS:
+            order = [COLUMNS.get(cell.casefold(), "") for cell in cells]
+            continue
+        named, told = _by_heading(cells, order) if order else _by_kind(cells)
+        if told:
             problems.append(_problem(number, "role", told))
-            continue
-        lines.append(AskedFor(number, cells[0], cells[1].casefold() if len(cells) == 2 else role))
+        else:
+            lines.append(_asked_for(number, named, role))
     return lines, problems
+
+
+Named = dict[str, str]
+
+
+def _asked_for(number: int, named: Named, role: str) -> AskedFor:
+    """Who is given an address alone is called by it."""
+    address = named.get("address", "")
+    name = named.get("username", "") or address
+    if "@" in name and not address and letters.address_problem(name) is None:
+        address = name
+    return AskedFor(number, name, named.get("role", "").casefold() or role, address)
+
+
+def _by_heading(cells: list[str], order: list[str]) -> tuple[Named, str]:
+    named = {name: cell for name, cell in zip(order, cells, strict=False) if name and cell}
+    if named.get("role", "").casefold() not in ("", *ROLES):
+        return named, f"Expected a role: {' or '.join(ROLES)}."
+    return named, ""
+
+
+def _by_kind(cells: list[str]) -> tuple[Named, str]:
+    """Without headings: a name first, then what is a role or looks like an address."""
+    named = {"username": cells[0]}
+    for cell in filter(None, cells[1:]):
+        kind = "role" if cell.casefold() in ROLES else "address" if "@" in cell else ""
+        if not kind or kind in named:
+            expected = f"nothing, an e-mail address, or a role: {' or '.join(ROLES)}"
+            return named, f"After the name expected {expected}. One person a line."
+        named[kind] = cell
+    return named, ""
 
 
 def _cells(line: str) -> list[str]:
@@ -69,8 +110,7 @@ def _cells(line: str) -> list[str]:
         (cells,) = csv.reader([line], delimiter=mark, strict=True) if line.strip() else ([""],)
     except csv.Error:
         return [line.strip()]
-    cells = [cell.strip() for cell in cells]
-    return cells[:-1] if len(cells) == 2 and not cells[1] else cells
+    return [cell.strip() for cell in cells]
 
 
 def _problem(line: int | None, field: str | None, message: str) -> dict[str, Any]:
@@ -133,6 +173,8 @@ def _problems(lines: Sequence[AskedFor], known: set[tuple[str, str]]) -> list[di
         first.setdefault(key, line)
         if told:
             found.append(_problem(line.number, "username", told))
+        if line.address and (told := letters.address_problem(line.address)):
+            found.append(_problem(line.number, "address", told))
     return found
 
 
@@ -166,7 +208,11 @@ def _add_all(campaign: Campaign, by: User, lines: Sequence[AskedFor]) -> list[Me
         try:
             with transaction.atomic():
                 row, _ = members.add(
-                    campaign=campaign, by=by, username=line.username, role=line.role
+                    campaign=campaign,
+                    by=by,
+                    username=line.username,
+                    role=line.role,
+                    address=line.address,
                 )
         except UserError as error:
             problems.append(_problem(line.number, "username", error.message))
@@ -179,6 +225,8 @@ def _add_all(campaign: Campaign, by: User, lines: Sequence[AskedFor]) -> list[Me
 
 def invite_again(*, membership: Membership, by: User) -> tuple[str, str]:
     """A new link for somebody who has no password yet; all earlier ones are void from now on.
+
+    It is sent to them, where they have an address and the site sends e-mail.
 
     Raises UserError ``not_invited`` (409): the account has a password, or others invited it.
     """
@@ -194,7 +242,42 @@ def invite_again(*, membership: Membership, by: User) -> tuple[str, str]:
         audit.record(
             "invite again", by=by, campaign=membership.campaign_id, target=user, user=user.username
         )
+        letters.invite(user=user, by=by, campaign=membership.campaign_id)
         link = members.invitation(user, by=by)
     if link is None:
         raise AssertionError("an account without a password can be invited")
     return link
+
+
+def waiting(*, campaign: Campaign, by: User) -> list[Membership]:
+    """Members who have no password yet and whose links ``by`` may hand out, by name."""
+    rows = campaign.memberships.filter(user__is_active=True).select_related("user", "campaign")
+    found = rows.order_by("user__username", "role")
+    return [row for row in found if members.invitation(row.user, by=by) is not None]
+
+
+def invite_all_again(*, campaign: Campaign, by: User) -> int:
+    """New links for all who wait; returns how many people that are.
+
+    Raises UserError ``nobody_waits`` (409).
+    """
+    rows = {row.user_id: row for row in waiting(campaign=campaign, by=by)}
+    if not rows:
+        raise UserError("nobody_waits", "Nobody waits for an invitation of yours.", status=409)
+    with transaction.atomic():
+        for row in rows.values():
+            invite_again(membership=row, by=by)
+    return len(rows)
+
+
+def links(*, campaign: Campaign, by: User) -> list[tuple[Membership, tuple[str, str]]]:
+    """Those who wait, each with (uid, token) of their link: one of somebody with two roles."""
+    found = {row.user_id: row for row in reversed(waiting(campaign=campaign, by=by))}
+    told = [(row, members.invitation(row.user, by=by)) for row in reversed(found.values())]
+    return [(row, link) for row, link in told if link]
+
+
+def letters_of(campaign: Campaign) -> dict[int, Letter]:
+    """The last invitation that was sent, or shall be, to each member."""
+    rows = campaign.letters.filter(kind=Letter.Kind.INVITATION).order_by("pk")
+    return {row.user_id: row for row in rows if row.user_id}

@@ -4,6 +4,9 @@
 Nothing here depends on the grade's value, except that it must lie within the scale; refusing a
 late judgment of a pair that has all its labels is therefore no selection by grade.
 
+An answer to a gold pair takes the same statements as any other: whoever measures learns nothing.
+Its revision counts in ``set_aside``, as that of excluded work does, so that it is a label nowhere.
+
 Of somebody whose work is excluded (`services.exclusions`) what they still say is stored as well,
 set aside: it takes no place and counts nowhere, until the exclusion is taken back.
 """
@@ -11,7 +14,7 @@ set aside: it takes no place and counts nowhere, until the exclusion is taken ba
 from dataclasses import dataclass
 
 from django.db import IntegrityError
-from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, Min, OuterRef, Q, Subquery
 from django.db.models.functions import Now
 
 from judging.errors import UserError
@@ -126,9 +129,10 @@ def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | No
 
 
 def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
-    if _JUDGED.rows(pk=assignment.pk, state=Assignment.State.LEASED):
+    judged = _JUDGED[assignment.gold]
+    if judged.rows(pk=assignment.pk, state=Assignment.State.LEASED):
         labels, fewest = _take_label(assignment, _LABELED)
-    elif _JUDGED.rows(pk=assignment.pk, state=Assignment.State.LAPSED):
+    elif judged.rows(pk=assignment.pk, state=Assignment.State.LAPSED):
         labels, fewest = _take_label(assignment, _LABELED_LATE)
     elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
         return replayed
@@ -142,9 +146,11 @@ def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
     return Recorded(judgment, created=True)
 
 
-def _first_judged() -> tuple[QuerySet[Assignment], dict[str, object]]:
+def _first_judged(revision: str) -> Statement:
+    """``revision`` is the column that says how often something was said."""
     rows = Assignment.objects.filter(pk=Slot("pk"), state=Slot("state"))
-    return rows, {"state": Assignment.State.JUDGED, "revision": 1, "changed": Now()}
+    values = {"state": Assignment.State.JUDGED, revision: 1, "changed": Now()}
+    return changes(lambda: (rows, values))
 
 
 def _labeled(free: Q, *, held: int) -> Statement:
@@ -155,20 +161,23 @@ def _labeled(free: Q, *, held: int) -> Statement:
     values = {"judged": F("judged") + 1} | ({"held": F("held") + 1} if held else {})
     fewest = BatchPair.objects.order_by().filter(pair=OuterRef("pk")).values("pair")
     return changes(
-        lambda: (Pair.objects.filter(free, pk=Slot("pair"), decided=False), values),
+        lambda: (Pair.every.filter(free, pk=Slot("pair"), decided=False), values),
         returning=("judged", Subquery(fewest.annotate(fewest=Min("labels")).values("fewest"))),
     )
 
 
-_JUDGED = changes(_first_judged)
+_COUNTED_IN = {False: "revision", True: "set_aside"}
+"""The column with an answer's revision, of pairs that are gold and of others."""
+_JUDGED = {gold: _first_judged(column) for gold, column in _COUNTED_IN.items()}
 _LABELED = _labeled(Q(), held=0)
 _LABELED_LATE = _labeled(Q(held__lt=F("wanted")), held=1)
 
 
 def _take_label(assignment: Assignment, labeled: Statement) -> tuple[int, int]:
     if row := labeled.first(pair=assignment.pair_id):
-        return row[0], row[1] or 0
-    if Pair.objects.filter(pk=assignment.pair_id, decided=True).exists():
+        labels, fewest = row
+        return labels, labels if fewest is None else fewest  # of gold no batch asks for anything
+    if Pair.every.filter(pk=assignment.pair_id, decided=True).exists():
         message = "The organizer has closed this pair meanwhile. Your grade was not needed."
         raise UserError("pair_closed", message, status=409)
     message = "Your time for this pair ran out and others have judged it. Take the next one."
@@ -176,10 +185,11 @@ def _take_label(assignment: Assignment, labeled: Statement) -> tuple[int, int]:
 
 
 def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int) -> Recorded:
+    column = _COUNTED_IN[assignment.gold]
     current = Assignment.objects.filter(
-        pk=assignment.pk, state=Assignment.State.JUDGED, revision=revision
+        pk=assignment.pk, state=Assignment.State.JUDGED, **{column: revision}
     )
-    if not current.update(revision=F("revision") + 1, changed=Now()):
+    if not current.update(changed=Now(), **{column: F(column) + 1}):
         if replayed := _replayed(assignment, by, saying):
             return replayed
         if aside := _store_aside(assignment, by, saying, revision=revision + 1, action="correct"):

@@ -17,7 +17,7 @@ from judging.accounts import QRELS, name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import audit, campaigns, present
+from judging.services import addresses, audit, campaigns, letters, present
 from judging.statements import Slot, columns_of, reads, row_of
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
@@ -26,10 +26,16 @@ SECONDS_PER_DAY = 86_400
 LAST_USE_SECONDS = 5 * 60
 
 
-def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Membership, bool]:
+def add(
+    *, campaign: Campaign, by: User, username: str, role: str, address: str = ""
+) -> tuple[Membership, bool]:
     """Makes somebody a member; an account that is not there yet is made, without a password.
 
+    To its ``address`` the invitation is sent, on a site that sends e-mail. That of an account
+    with a password is its owner's: what is given here is passed over.
+
     Returns the membership and whether it is new. Raises UserError ``role_unknown``,
+    ``address_invalid``,
     ``username_invalid``, ``username_taken`` (409: by an account whose name looks the same) or
     ``is_guest`` (409: guests of crowd links are members of one campaign, as assessors).
     """
@@ -39,10 +45,22 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
     if names.skeleton(username) == QRELS:
         message = "This name stands for grades from uploaded qrels. Choose another one."
         raise UserError("username_invalid", message, field="username")
+    if address and (problem := letters.address_problem(address)):
+        raise UserError("address_invalid", problem, field="address")
     with transaction.atomic():
         user = _account(username, by)
         refuse_guest(user)
-        return join(campaign=campaign, by=by, user=user, role=role)
+        membership, created = join(campaign=campaign, by=by, user=user, role=role)
+        if created and invitation(user, by=by) is not None:
+            _note_address(user, address)
+            letters.invite(user=user, by=by, campaign=campaign)
+    return membership, created
+
+
+def _note_address(user: User, address: str) -> None:
+    if address and address != user.email:
+        user.email = address
+        user.save(update_fields=["email"])
 
 
 def refuse_guest(user: User) -> None:
@@ -179,8 +197,10 @@ def _invited(uid: str, token: str, users: QuerySet[User]) -> User:
     return user
 
 
-def accept(*, uid: str, token: str, password: str) -> User:
+def accept(*, uid: str, token: str, password: str, proof: str = "") -> User:
     """Sets the password of an invited member; the link is used up by it.
+
+    ``proof`` came with the link in a letter: its address is confirmed by it.
 
     Raises UserError ``invitation_invalid`` (404) or ``password_weak``.
     """
@@ -192,6 +212,7 @@ def accept(*, uid: str, token: str, password: str) -> User:
         user = _locked(uid, token)
         user.set_password(password)
         user.save(update_fields=["password"])
+        addresses.take_if_proven(user, proof)
         audit.record("accept invitation", by=user, target=user)
     return user
 

@@ -38,3 +38,14 @@ def authenticate(*, username: str, password: str, address: str) -> User:
     for key in (everybody, everywhere):
         SignInTries.objects.filter(key=key, tries__gt=0).update(tries=F("tries") - 1)
     return user
+
+
+def confirm(*, user: User, password: str, address: str) -> None:
+    """That who has the session knows the password. Raises as ``authenticate`` does (403)."""
+    try:
+        authenticate(username=user.username, password=password, address=address)
+    except UserError as error:
+        if error.status != 401:
+            raise
+        message = "This is not your password."
+        raise UserError("password_wrong", message, status=403, field="password") from None

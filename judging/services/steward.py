@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
 from judging.models import WorkerHeartbeat
-from judging.services import assignments, jobs
+from judging.services import assignments, jobs, quality
 
 log = logging.getLogger(__name__)
 _stop = threading.Event()
@@ -62,4 +62,5 @@ def forget_those_of_this_machine() -> None:
 
 def sweep() -> None:
     assignments.release_lapsed()
+    quality.wake()
     jobs.wake_due()

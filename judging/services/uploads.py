@@ -24,7 +24,7 @@ from judging.errors import UserError
 from judging.formats.guess import Guess, guess_kind, unknown_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
-from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
+from judging.models import Batch, Campaign, Document, GoldPair, Job, Pair, Upload, User
 from judging.services import audit, batches, campaigns, jobs, present
 from judging.services.bounds import OutOfBounds, Unwanted, WorkBounds, kept
 
@@ -391,4 +391,6 @@ def _drop_pairs(campaign: Campaign) -> None:
     if selectors.is_drawn(campaign):
         return
     batches.discard(campaign.batches.filter(state=Batch.State.PREPARING))
-    Pair.objects.filter(campaign=campaign, batch_pairs__isnull=True).delete()
+    GoldPair.objects.filter(campaign=campaign, pair__assignments__isnull=True).delete()
+    rows = Pair.every.filter(campaign=campaign, batch_pairs__isnull=True, gold_pair__isnull=True)
+    rows.delete()

@@ -1,8 +1,12 @@
 """What an upload brought, in words."""
 
-from django import template
+from typing import Any
 
-from judging.models import Upload
+from django import template
+from django.template.context import RequestContext
+
+from judging.forms_material import UploadForm
+from judging.models import Campaign, Upload
 
 register = template.Library()
 
@@ -17,6 +21,13 @@ UNITS = {
     "costs": ("cost of a pair", "costs of pairs"),
     "pairs_left_out": ("pair of an unknown topic left out", "pairs of unknown topics left out"),
 }
+
+
+@register.inclusion_tag("judging/_upload_drawer.html", takes_context=True)
+def upload_drawer(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
+    """The form that takes files, over any page of a campaign's data."""
+    token = context.get("csrf_token")
+    return {"campaign": campaign, "form": UploadForm(auto_id="drawer-%s"), "csrf_token": token}
 
 
 @register.filter

@@ -1,12 +1,11 @@
 """Signing in, joining by invitation, one's own password and keys."""
 
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
@@ -14,22 +13,10 @@ from django.views.decorators.http import require_POST
 from judging import selectors
 from judging.access import user_of
 from judging.errors import UserError
-from judging.forms import JoinForm, SignInForm, TokenForm, blame
+from judging.forms import JoinForm, TokenForm, blame
 from judging.models import ApiToken
 from judging.services import members
-
-BACKEND = "django.contrib.auth.backends.ModelBackend"
-
-
-@login_not_required
-def sign_in(request: HttpRequest) -> HttpResponseBase:
-    view = LoginView.as_view(
-        template_name="judging/sign_in.html",
-        authentication_form=SignInForm,
-        redirect_authenticated_user=True,
-        extra_context={"demo_sign_ins": selectors.demo_sign_ins()},
-    )
-    return view(request)
+from judging.views.sign_in import let_in
 
 
 @login_not_required
@@ -41,13 +28,17 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     form = JoinForm(request.POST or None)
     if form.is_valid():
         try:
-            user = members.accept(uid=uid, token=token, password=form.cleaned_data["password"])
+            user = members.accept(
+                uid=uid,
+                token=token,
+                password=form.cleaned_data["password"],
+                proof=request.GET.get("by", ""),
+            )
         except UserError as error:
             blame(form, error)
         else:
-            login(request, user, backend=BACKEND)
             messages.success(request, "Welcome. Your password is set.")
-            return redirect("home")
+            return let_in(request, user, reverse("home"))
     campaigns = [membership.campaign for membership in user.memberships.select_related("campaign")]
     context = {"form": form, "invited": user, "campaigns": campaigns}
     return render(request, "judging/join.html", context)
@@ -62,7 +53,14 @@ def account(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         fresh = members.create_token(user=user, **form.cleaned_data)
         form = TokenForm()
-    context = {"form": form, "fresh": fresh, "tokens": selectors.keys_of(user)}
+    context = {
+        "form": form,
+        "fresh": fresh,
+        "tokens": selectors.keys_of(user),
+        "mail": settings.MAIL_ON,
+        "sign_on": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
+        "identity": user.identities.filter(issuer=settings.OIDC_ISSUER).first(),
+    }
     return render(request, "judging/account.html", context)
 
 

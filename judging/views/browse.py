@@ -12,6 +12,8 @@ from judging import browsing, selectors
 from judging.access import organized_campaign, user_of
 from judging.formats.csvfile import csv_lines
 from judging.forms_browse import JudgmentSearch
+from judging.forms_gold import MarkForm
+from judging.models import Pair
 
 PER_PAGE = 50
 LOG_COLUMNS = ("when", "who", "action", "target", "data")
@@ -39,7 +41,8 @@ def judgment_list(request: HttpRequest, slug: str) -> HttpResponse:
 def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """One pair: its topic and documents, and everything that was said of it."""
     campaign = organized_campaign(user_of(request), slug)
-    pair = get_object_or_404(campaign.pairs.select_related("topic", "campaign"), pk=pk)
+    rows = Pair.every.filter(campaign=campaign)  # a judgment of gold is looked at like any other
+    pair = get_object_or_404(rows.select_related("topic", "campaign"), pk=pk)
     names = [name for name in (pair.docno, pair.other) if name]
     texts = {each.docno: each for each in selectors.documents(campaign).filter(docno__in=names)}
     context = {
@@ -48,6 +51,7 @@ def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "documents": [(name, texts.get(name)) for name in names],
         "answers": browsing.answers(pair),
         "served": browsing.served_in(pair),
+        "marking": None if pair.gold or pair.other else MarkForm(campaign),
         "decision": selectors.decisions(campaign).filter(pair=pair).first(),
     }
     return render(request, "judging/pair_detail.html", context)

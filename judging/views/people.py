@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -13,21 +15,28 @@ from django.views.decorators.http import require_GET, require_POST
 from judging import people as figures
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
+from judging.formats.csvfile import csv_lines
 from judging.forms import MemberForm, blame
-from judging.forms_people import ExclusionForm, ManyForm, TakeBackForm
-from judging.models import Campaign, Membership, User
+from judging.forms_people import ExclusionForm, HoldForm, ManyForm, TakeBackForm
+from judging.models import Campaign, Letter, Membership, User
 from judging.person import QUICK_SHOWN, look_at
-from judging.services import exclusions, invitations, looks, members
+from judging.services import exclusions, invitations, looks, members, quality
 from judging.workers import serving
+
+BY_HAND = "Pass the links of those who are new on."
 
 
 @dataclass(frozen=True)
 class Pending:
-    """Somebody without a password; ``link`` is empty where another organizer invited them."""
+    """Somebody without a password; ``link`` is empty where another organizer invited them.
+
+    ``letter`` is the last one that was to invite them here.
+    """
 
     user: User
     membership: Membership
     link: str
+    letter: Letter | None = None
 
 
 @never_cache
@@ -53,7 +62,7 @@ def _page(
     words = "".join(filter(str.isprintable, request.GET.get("q", "")))[:150].strip()
     looked = looks.kept(campaign)
     found = figures.people(campaign, words=words, kept=looked.manners)
-    pending = [_pending(request, row) for person in found for row in _rows_of_invited(person)]
+    pending = _all_pending(request, campaign, found)
     context = {
         "campaign": campaign,
         **_of_look(looked),
@@ -62,6 +71,7 @@ def _page(
         "pending": pending,
         "links": "\n".join(f"{each.user}\t{each.link}" for each in pending if each.link),
         "expiry": invitations.expiry(),
+        "mail": settings.MAIL_ON,
         "form": MemberForm(),
         "many": ManyForm(),
         **forms,
@@ -80,10 +90,18 @@ def _rows_of_invited(person: figures.Person) -> list[Membership]:
     return rows
 
 
-def _pending(request: HttpRequest, row: Membership) -> Pending:
+def _all_pending(
+    request: HttpRequest, campaign: Campaign, found: list[figures.Person]
+) -> list[Pending]:
+    rows = [row for person in found for row in _rows_of_invited(person)]
+    letters = invitations.letters_of(campaign) if rows else {}
+    return [_pending(request, row, letters.get(row.user_id)) for row in rows]
+
+
+def _pending(request: HttpRequest, row: Membership, letter: Letter | None) -> Pending:
     link = members.invitation(row.user, by=user_of(request))
     address = request.build_absolute_uri(reverse("join", args=link)) if link else ""
-    return Pending(row.user, row, address)
+    return Pending(row.user, row, address, letter)
 
 
 @require_POST
@@ -102,7 +120,9 @@ def many(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, campaign, many=form, problems=problems, status=400)
     count = len(made)
     told = "One person is" if count == 1 else f"{count} people are"
-    messages.success(request, f"{told} added. Pass the links of those who are new on.")
+    sent = "Letters are on their way to those who are new and have an address. Pass on"
+    next_step = f"{sent} the links of the others." if settings.MAIL_ON else BY_HAND
+    messages.success(request, f"{told} added. {next_step}")
     return redirect(f"{reverse('people', args=[slug])}#main")
 
 
@@ -115,6 +135,39 @@ def again(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     invitations.invite_again(membership=membership, by=user)
     messages.success(request, f"{membership.user} has a new link. Earlier ones do not work now.")
     return redirect(f"{reverse('people', args=[slug])}#invited")
+
+
+@require_POST
+def all_again(request: HttpRequest, slug: str) -> HttpResponse:
+    """New links for all who wait, and letters to those who have an address."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    count = invitations.invite_all_again(campaign=campaign, by=user)
+    told = "One person has a new link" if count == 1 else f"{count} people have new links"
+    messages.success(request, f"{told}. Earlier ones do not work now.")
+    return redirect(f"{reverse('people', args=[slug])}#invited")
+
+
+@never_cache
+@require_GET
+def links_file(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Whoever waits, with their link, as CSV: to be passed on by hand, or by one's own program."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    until = invitations.expiry().isoformat(timespec="minutes")
+    rows = [
+        (
+            row.user.username,
+            row.user.email,
+            request.build_absolute_uri(reverse("join", args=link)),
+            until,
+        )
+        for row, link in invitations.links(campaign=campaign, by=user)
+    ]
+    lines = csv_lines(("name", "address", "link", "until"), rows)
+    answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{slug}-invitations.csv"'
+    return answer
 
 
 @require_POST
@@ -139,7 +192,12 @@ def _known(campaign: Campaign, pk: int) -> User:
 
 
 def _person(
-    request: HttpRequest, campaign: Campaign, who: User, form: ExclusionForm | TakeBackForm
+    request: HttpRequest,
+    campaign: Campaign,
+    who: User,
+    form: ExclusionForm | TakeBackForm,
+    *,
+    holding: HoldForm | None = None,
 ) -> HttpResponse:
     looked = looks.kept(campaign)
     shown = look_at(campaign, who, kept=looked.manners)
@@ -151,8 +209,9 @@ def _person(
         "person": shown.person,
         "quick": shown.quick[:QUICK_SHOWN],
         "form": form if form.is_bound else (TakeBackForm() if excluded else form),
+        "holding": holding or HoldForm(),
     }
-    status = 400 if form.errors else 200
+    status = 400 if form.errors or holding else 200
     return render(request, "judging/person.html", context, status=status)
 
 
@@ -167,6 +226,29 @@ def exclude(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     exclusions.exclude(campaign=campaign, assessor=who, by=user, **form.cleaned_data)
     told = f"The work of {who} does not count from now on; their places are offered again."
     messages.success(request, told)
+    return redirect("person", slug=slug, pk=pk)
+
+
+@require_POST
+def hold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """They are handed nothing new until somebody has looked."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    who, form = _known(campaign, pk), HoldForm(request.POST)
+    if not form.is_valid():
+        return _person(request, campaign, who, ExclusionForm(), holding=form)
+    quality.hold(campaign=campaign, assessor=who, by=user, **form.cleaned_data)
+    messages.success(request, f"{who} is handed nothing new until you let them go on.")
+    return redirect("person", slug=slug, pk=pk)
+
+
+@require_POST
+def let_go_on(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    who = _known(campaign, pk)
+    quality.let_go_on(campaign=campaign, assessor=who, by=user)
+    messages.success(request, f"{who} is handed pairs again.")
     return redirect("person", slug=slug, pk=pk)
 
 

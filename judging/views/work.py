@@ -21,7 +21,7 @@ from judging.errors import UserError
 from judging.models import CrowdGuest, CrowdLink, User
 from judging.services import entering
 from judging.services.entering import Visitor
-from judging.views.account import BACKEND
+from judging.views.sign_in import BACKEND
 
 DEVICE, OPENED = "evalsite_device", "evalsite_opened"
 DEVICE_SALT = "judging.views.work"

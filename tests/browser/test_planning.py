@@ -78,8 +78,17 @@ def test_the_form_shows_what_goes_with_the_method(
         "seconds", "topic_seconds", "method", "depth", "seed", "negligible", "stop_when",
     }  # fmt: skip
     more = {
-        "adaptive": {"topic_minimum", "rule", "floor", "costs", "predictions"},
-        "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier", "top_up"},
+        "adaptive": {"topic_minimum", "rule", "floor", "costs", "predictions", "further"},
+        "poisson": {
+            "rule",
+            "floor",
+            "costs",
+            "estimator",
+            "interval",
+            "with_earlier",
+            "top_up",
+            "further",
+        },
         "priority": {"rule", "floor"},
         "iid": {"rule", "eps", "costs", "interval", "with_earlier"},
         "per-query": {"rule", "eps"},

@@ -12,6 +12,7 @@ from functools import partial
 from http.cookies import SimpleCookie
 from typing import Any
 
+import pyotp
 import pytest
 from django.db import transaction
 from django.test import Client
@@ -20,10 +21,27 @@ from django.urls import get_resolver
 from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
 from estimation.services.machines import judges
-from judging.models import Assignment, Batch, Campaign, CrowdLink, Job, Pair, User
-from judging.services import assignments, crowd_links, entering, exclusions, members
+from judging.models import (
+    Assignment,
+    Batch,
+    Campaign,
+    CrowdLink,
+    Job,
+    Pair,
+    SecondFactor,
+    User,
+)
+from judging.services import (
+    assignments,
+    crowd_links,
+    entering,
+    exclusions,
+    factors,
+    gold,
+    members,
+)
 from judging.services.crowd_links import LinkPlan
-from tests.support import factories
+from tests.support import choices, factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
 from tests.support.material import small_material
@@ -70,12 +88,28 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "health/live": (all_alike(), all_alike()),
     "health/ready": (all_alike(503), all_alike(503)),  # no worker runs here
     "sign-in/": ((200, 302, 302, 302, 302), (200, 302, 302, 302, 302)),
+    "sign-in/second/": (all_alike(302), all_alike(302)),  # nobody gave a password before
+    "sign-in/passkey/": (all_alike(405), all_alike(302)),
+    "sign-in/passkey/options/": (all_alike(405), all_alike(409)),  # the site has no name
+    "sign-on/": (all_alike(404), all_alike(405)),  # no provider is set up
+    "sign-on/back/": (all_alike(404), all_alike(405)),
+    "forgot/": (all_alike(), all_alike()),
+    "reset/<str:uid>/<str:token>/": (all_alike(404), all_alike(404)),  # that of an invitation
     "sign-out/": (NO, everybody(302)),
     "join/<str:uid>/<str:token>/": (all_alike(), all_alike(302)),
     "work/<str:key>/": (all_alike(), (302, 409, 409, 409, 409)),
     "work/<str:key>/done/": (all_alike(302), all_alike(405)),
     "account/": (everybody(), everybody()),
     "account/password/": (everybody(), everybody()),
+    "account/address/": (everybody(), everybody()),
+    "account/address/<str:token>/": (everybody(404), everybody(404)),
+    "account/sign-on/remove/": (NO, everybody(302)),
+    "account/confirm/": (everybody(), everybody()),
+    "account/factors/": (everybody(), everybody()),
+    "account/factors/codes/": (everybody(302), everybody(302)),  # asked who they are first
+    "account/factors/passkeys/": (everybody(302), everybody(302)),
+    "account/factors/recovery/": (NO, everybody(302)),
+    "account/factors/<int:pk>/remove/": (NO, (302, 302, 404, 404, 404)),
     "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
     "c/new/": ((302, 403, 200, 200, 200), (302, 403, 200, 200, 200)),
     CAMPAIGN: ((302, 302, 404, 200, 200), (302, 302, 404, 200, 200)),
@@ -105,12 +139,14 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{MACHINES}<int:pk>/start/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/stop/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/predictions/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/predictions/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/fields/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/runs/<int:pk>/about/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/replace/": (NO, organizing(302)),
-    f"{CAMPAIGN}material/runs/<int:pk>/withdraw/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/runs/<int:pk>/withdraw/": (organizing(200), organizing(302)),
     f"{CAMPAIGN}material/runs/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}material/files/<int:pk>/take-in/": (NO, organizing(302)),
     f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
@@ -120,10 +156,21 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}judgments/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
     f"{CAMPAIGN}people/many/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/again/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/links/": (organizing(), NO),
     f"{CAMPAIGN}people/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": (NO, organizing(302)),
+    f"{CAMPAIGN}assessors/<int:pk>/hold/": (NO, organizing(302)),
+    f"{CAMPAIGN}assessors/<int:pk>/go-on/": (NO, organizing(409)),  # they do not wait
+    f"{CAMPAIGN}gold/": (organizing(), NO),
+    f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/rules/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/<int:pk>/retire/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/<int:pk>/restore/": (NO, organizing(409)),  # it is in use
+    f"{CAMPAIGN}judgments/<int:pk>/gold/": (NO, organizing(302)),
     f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}links/": (organizing(), organizing(302)),
     f"{CAMPAIGN}links/<int:pk>/": (organizing(), NO),
@@ -173,6 +220,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "site/": (administering(), administering()),
     "site/people/": (administering(), administering()),
     "site/accounts/<int:pk>/": (administering(), administering(302)),
+    "site/accounts/<int:pk>/factors/remove/": (NO, administering(302)),
     "site/storage/": (administering(), administering()),
     "site/work/": (administering(), administering()),
     "site/work/<int:pk>/again/": (NO, administering(302)),
@@ -208,6 +256,11 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
     f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
+    f"{CAMPAIGN}assessors/<int:pk>/hold/": {"reason": "let us talk"},
+    f"{CAMPAIGN}gold/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
+    f"{CAMPAIGN}gold/mix/": {"every": "12"},
+    f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
+    f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
     f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
     "site/accounts/<int:pk>/": {"active": "on"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
@@ -284,10 +337,12 @@ def _world() -> World:
         },
         {
             "keys": assessor.api_tokens.get().pk,
+            "factors": factor_of(assessor).pk,
             "people": invited.pk,
             "assessors": assessor.pk,
             "accounts": assessor.pk,
             "exclusions": exclusion.pk,
+            "gold": gold_pair(made),
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,
@@ -297,11 +352,23 @@ def _world() -> World:
             "files": upload.pk,
             "links": link.pk,
             "machines": machine(made).pk,
+            "predictions": choices.grades(made).pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,
         },
     )
+
+
+def gold_pair(made: Campaign) -> int:
+    found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "gold.csv")
+    return gold.add(campaign=made, by=made.created_by, found=found, problems=problems)[0].pk
+
+
+def factor_of(user: User) -> SecondFactor:
+    draft = factors.draft(user=user)
+    factors.set_up_codes(user=user, token=draft.token, code=pyotp.TOTP(draft.secret).now())
+    return user.factors.get()
 
 
 def crowd_link(made: Campaign) -> CrowdLink:
@@ -366,14 +433,16 @@ def test_the_administration_is_for_admins(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_the_sign_in_of_the_administration_counts_tries(world: World) -> None:
-    """Else it would be the door at which passwords are tried."""
-    User.objects.create_superuser("root", password="correct-horse-7")
-    client, tries = world.client("anonymous"), {"username": "root", "password": "wrong"}
-    for _ in range(12):
-        assert client.post("/admin/login/", tries).status_code == 200
-    right = {"username": "root", "password": "correct-horse-7"}
-    assert client.post("/admin/login/?next=/admin/", right).status_code == 200
+def test_the_door_of_the_administration_is_that_of_the_site(world: World) -> None:
+    """Else passwords would be tried at another one, or a second factor passed by."""
+    root = User.objects.create_superuser("root", password="correct-horse-7")
+    factor_of(root)
+    client, right = world.client("anonymous"), {"username": "root", "password": "correct-horse-7"}
+    answer = client.post("/admin/login/?next=/admin/", right)
+    assert (answer.status_code, answer["Location"]) == (302, "/sign-in/?next=%2Fadmin%2F")
+    assert client.post("/sign-in/?next=/admin/", right)["Location"] == "/sign-in/second/"
+    assert client.get("/admin/").status_code == 302
+    assert world.client("assessor").get("/admin/login/?next=/admin/").status_code == 403
 
 
 def test_every_address_is_listed() -> None:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from estimation import plans
 from estimation.models import Round
 from estimation.services import leftovers, rounds
-from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
+from judging.models import Assignment, BatchPair, Campaign, Job, Judgment, Pair, User
 from judging.services import (
     assignments,
     audit,
@@ -94,14 +94,19 @@ def claim_that_counts_no_leases(patch: Patch) -> None:
     def take(place: Any, campaign: Campaign, by: User) -> Assignment | None:
         if not Pair.objects.filter(pk=place.pair, judged__lt=place.labels).exists():
             return None
-        return assignments._lease(place.pair, campaign, by)
+        return assignments._lease(place, campaign, by)
 
     patch.setattr(assignments, "_take", take)
-    free = lambda batch, by: assignments.BatchPair.objects.filter(  # noqa: E731
-        ~assignments.Exists(assignments._own(by).exclude(state=Assignment.State.LAPSED)),
-        Q(pair__decided=False, pair__judged__lt=F("labels")), batch_id=batch,
-    )  # fmt: skip
-    patch.setattr(assignments, "_free_places", free)
+
+    def free(assessor: Any, *, gold: bool) -> Any:
+        used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=assessor)
+        return BatchPair.objects.filter(
+            ~Exists(used.exclude(state=Assignment.State.LAPSED)),
+            pair__decided=False,
+            pair__judged__lt=F("labels"),
+        )
+
+    patch.setattr(assignments, "free_places", free)
 
 
 def place_that_is_not_given_back(patch: Patch) -> None:

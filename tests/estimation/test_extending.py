@@ -8,11 +8,11 @@ from django.test import Client
 
 from estimation.core.measures.table import parse_measure
 from estimation.models import Round
-from estimation.services import extending, rounds, topping
+from estimation.services import choices, extending, rounds, stopping, topping
 from estimation.services.collections import columns_of
 from judging.errors import UserError
 from judging.models import Campaign, Judgment
-from judging.services import campaigns
+from judging.services import assignments, campaigns, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -129,3 +129,74 @@ def test_page_and_rest_draft_it(campaign: Campaign, organizer: Client) -> None:
     draft = f"/api/campaigns/{campaign.slug}/rounds/3/extension/"
     refused = organizer.post(draft, {"budget": 9}, content_type="application/json")
     assert (refused.status_code, refused.json()["code"]) == (409, "not_extended")
+
+
+def ended_early(campaign: Campaign, **values: object) -> Round:
+    """One of two batches complete, and some pairs of the second judged, when somebody ends it."""
+    chosen = {"budget": 40, "batch_size": 20, "extra_share": 0.0, "method": "poisson"}
+    row = evaluation.drawn(campaign, **chosen | values)
+    first = row.draws.filter(batch_number=1).count()
+    assert evaluation.judge(campaign, first + 6, truth=TRUTH) == first + 6
+    stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    return row
+
+
+def test_what_was_kept_is_taken_for_certain(campaign: Campaign) -> None:
+    """Judged pairs of the batch that was left open are paid for: none is asked for again."""
+    row = ended_early(campaign)
+    before = set(Judgment.objects.values_list("assignment__pair", flat=True))
+    complete = set(row.draws.filter(batch_number=1).values_list("pair", flat=True))
+    assert len(before - complete) == 6
+    more = extending.extend(row=row, by=row.created_by, budget=15)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    assert more.preview["top_up"]["kept"] == 6
+    assert more.preview["top_up"]["pairs"] == len(before)
+    rounds.request_draw(row=more, by=row.created_by)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    sure = set(more.draws.filter(probability=1.0).values_list("pair", flat=True))
+    assert before <= sure
+    assert more.provenance["added_to"] == (
+        "round 1 (1 batch), batches that were left open (6 judged pairs)"
+    )
+    given = Judgment.objects.count()
+    while evaluation.judge(campaign, 1000, truth=TRUTH):
+        pass
+    more.refresh_from_db()
+    assert more.state == Round.State.COMPLETE
+    drawn = set(more.draws.values_list("pair", flat=True))
+    assert Judgment.objects.count() - given == len(drawn - before)
+
+
+def test_what_comes_late_to_a_batch_that_was_left_open_is_shown_first(campaign: Campaign) -> None:
+    """Whoever has a pair on the screen may still answer; then the sample is another one."""
+    row = evaluation.drawn(campaign, budget=40, batch_size=20, extra_share=0.0, method="poisson")
+    first = row.draws.filter(batch_number=1).count()
+    evaluation.judge(campaign, first + 2, truth=TRUTH)
+    by = campaign.memberships.filter(role="assessor").order_by("pk")[0].user
+    held = assignments.claim_next(campaign=campaign, by=by)
+    assert held is not None
+    stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    more = extending.extend(row=row, by=row.created_by, budget=15)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    seen = more.preview["design"]
+    assert choices.digest_of(more) == seen
+    judgments.record(assignment=held, by=by, saying=judgments.Saying(grade=1, key="late"))
+    assert choices.digest_of(more) != seen
+    with pytest.raises(UserError, match="have changed meanwhile"):
+        rounds.request_draw(row=more, by=row.created_by, design=seen)
+
+
+def test_a_union_counts_nothing_of_what_was_kept(campaign: Campaign) -> None:
+    """Which pairs of a batch people came to first is no sample: chances follow from designs."""
+    ended_early(campaign)
+    asked = {"top_up": True, "with_earlier": True, "budget": 15, "batch_size": 15, "seed": "t"}
+    more = evaluation.drawn(campaign, method="poisson", extra_share=0.0, **asked)
+    assert more.preview["top_up"]["kept"] == 0
+    assert more.provenance["added_to"] == "round 1 (1 batch)"

@@ -195,6 +195,20 @@ def test_every_state_has_its_step_on_every_page(
         said = text(client.get(address(name, campaign)))
         assert found.what in said
         assert found.why in said
+    told = client.get(f"/api/campaigns/{campaign.slug}/overview/").json()
+    assert (told["next"]["state"], told["next"]["what"]) == (state, found.what)
+    assert told["next"]["why"] == found.why
+    assert told["next"]["waits"] == found.waits
+
+
+def test_who_closes_before_anything_is_judged_is_not_sent_to_results(campaign: Campaign) -> None:
+    evaluation.worker_alive()
+    evaluation.drawn(campaign)
+    campaign.refresh_from_db()
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+    found = step(campaign)
+    assert (found.state, found.action) == ("closed", None)
+    assert "no results yet" in found.why
 
 
 def test_an_empty_campaign_asks_for_everything() -> None:

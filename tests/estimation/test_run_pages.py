@@ -10,8 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation.models import Round, Run
 from estimation.run_facts import alike_runs, run_facts
+from estimation.selectors import ranking_table
 from estimation.services import rounds, withdrawals
 from estimation.topic_facts import topic_facts
+from estimation.topic_results import NOISY
 from judging.models import AuditEntry, Campaign, Judgment, Pair, Upload
 from judging.services import campaigns
 from tests.support import evaluation, factories, rest
@@ -284,6 +286,33 @@ def test_the_page_of_a_topic_counts_what_is_there(
     assert facts.pooled == len(every)
     page = text(organizer.get(address("topic-detail", campaign, topic.pk)))
     assert topic.title in page
+
+
+def test_what_topics_add_is_the_value_and_few_judgments_are_noisy(
+    campaign: Campaign, judged: Round, organizer: Client
+) -> None:
+    """Over all topics what they add is the value of the run; where nothing is judged, nothing is
+    told."""
+    table = ranking_table(judged)
+    assert table is not None
+    topics = list(campaign.topics.select_related("campaign"))
+    found = {topic: {run.tag: run.adds for run in topic_facts(topic).runs} for topic in topics}
+    for row in table.known:
+        told = [found[topic][row.tag] for topic in topics]
+        assert sum(each.value or 0.0 for each in told if each) == pytest.approx(row.value)
+        for each in told:
+            assert each is not None
+            assert (each.value is None) == (each.judged == 0)
+            assert each.noisy == (0 < (each.judged or 0) < NOISY)
+    some = next(topic for topic in topics if any(a and a.noisy for a in found[topic].values()))
+    page = text(organizer.get(address("topic-detail", campaign, some.pk)))
+    assert f"Adds to {judged.measure}" in page
+    assert "noisy" in page
+    rest = organizer.get(f"/api/campaigns/{campaign.slug}/topics/{some.pk}/").json()
+    told = {run["tag"]: run["adds"] for run in rest["runs"]}
+    for tag, adds in found[some].items():
+        assert adds is not None
+        assert told[tag] == {"value": adds.value, "judged": adds.judged, "noisy": adds.noisy}
 
 
 def test_the_judgments_of_a_topic_are_those_of_no_other(

@@ -6,6 +6,7 @@ from django.test import Client
 
 from estimation.material import taking_part
 from estimation.models import EstimateSet, Round, Run
+from estimation.selectors import ranking_table
 from estimation.services import collections, estimates, pools, rounds, together, withdrawals
 from judging.errors import UserError
 from judging.models import AuditEntry, Campaign, Judgment
@@ -184,3 +185,50 @@ def test_programs_withdraw_too(campaign: Campaign) -> None:
     assert client.delete(f"{base}{run.pk}/withdrawal/").status_code == 204
     assert not any(row["withdrawn"] for row in client.get(base).json())
     assert client.post(f"{base}99999/withdrawal/", {}, format="json").status_code == 404
+
+
+def test_what_it_changes_is_shown_before_it_is_done(campaign: Campaign, organizer: Client) -> None:
+    """By page and by REST; asking changes nothing, and each promise is what comes."""
+    row = judged_round(campaign)
+    table = ranking_table(row)
+    assert table is not None
+    assert table.pairs is not None
+    best = {each.tag for each in table.rows if each.as_good_as_leader}
+    tag = sorted(best)[0]
+    run = run_of(campaign, tag)
+    draft = evaluation.drafted(campaign, goal="single", run=tag, seed="another")
+    there = f"/api/campaigns/{campaign.slug}/runs/{run.pk}/withdrawal/"
+    told = organizer.get(there).json()
+    place = table.pairs.runs.index(tag)
+    assert told["decided"] == int((table.pairs.verdicts[place] != 0).sum())
+    assert (told["ranked"], told["may_be_best"]) == (len(table.rows), True)
+    assert told["rivals"] == len(best) - 1
+    assert (told["drafts"], told["refused"]) == ([draft.number], "")
+    assert told["standings"][0]["judged"] > 0
+    page = text(organizer.get(address("run-withdraw", campaign, run.pk)))
+    assert f"has {len(table.rows) - 1} runs instead of {len(table.rows)}" in page
+    assert "It may be the best run" in page
+    assert f"Round {draft.number} names it" in page
+    run.refresh_from_db()
+    assert run.withdrawn is None
+    assert not AuditEntry.objects.filter(action="withdraw run").exists()
+    withdraw(campaign, tag)
+    now = ranking_table(row)
+    assert now is not None
+    assert len(now.rows) == told["ranked"] - 1
+    answer = organizer.get(address("run-withdraw", campaign, run.pk))
+    assert answer["Location"] == address("run-detail", campaign, run.pk)
+
+
+def test_why_a_run_cannot_be_withdrawn_stands_where_it_would_be(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign, goal="single", run="run2", reported=[])
+    run = run_of(campaign, "run2")
+    page = organizer.get(address("run-withdraw", campaign, run.pk))
+    assert "Round 1 is about run2" in text(page)
+    assert "Withdraw it" not in text(page)
+    there = f"/api/campaigns/{campaign.slug}/runs/{run.pk}/withdrawal/"
+    assert "Round 1 is about run2" in organizer.get(there).json()["refused"]
+    answer = organizer.post(there, content_type="application/json")
+    assert answer.json()["code"] == "in_use"

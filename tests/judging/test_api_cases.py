@@ -84,7 +84,7 @@ def wrong_with(case: Case, client: rest.RestClient, statuses: Counter[int]) -> I
 def test_every_request_is_answered_as_documented(kept: Kept) -> None:
     """Each is made once, as that takes most of the time, and sent by everybody."""
     world = rest.World(kept)
-    ids = {**world.ids(), "token": 1}
+    ids = {**world.ids(), "token": 1, "factor": 1}
     wrong: list[str] = []
     statuses: dict[str, Counter[int]] = {role: Counter() for role in ROLES}
     for operation in operations():

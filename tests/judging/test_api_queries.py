@@ -22,6 +22,8 @@ IDS = {
     "drop": "x",
     "person": 1,
     "link": 1,
+    "pair": 1,
+    "prediction": 1,
 }
 
 

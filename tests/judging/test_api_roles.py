@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from judging.models import Assignment, Decision, Judgment, Pair
+from judging.models import Assignment, Decision, Judgment, Pair, SecondFactor, User
 from tests.support import rest
 from tests.support.kept import Kept
 
@@ -28,6 +28,16 @@ ALLOWED = {
     ("/api/tokens/", "POST"): ANYBODY,
     ("/api/tokens/{token}/", "DELETE"): SIGNED_IN,
     ("/api/me/", "GET"): SIGNED_IN,
+    ("/api/password-reset/", "POST"): ANYBODY,
+    ("/api/password-reset/set/", "POST"): ANYBODY,
+    ("/api/me/address/", "GET"): SIGNED_IN,
+    ("/api/me/address/", "POST"): SIGNED_IN,
+    ("/api/me/address/confirm/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/", "GET"): SIGNED_IN,
+    ("/api/me/second-factors/codes/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/codes/set-up/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/{factor}/remove/", "POST"): SIGNED_IN,
+    ("/api/me/recovery-codes/", "POST"): SIGNED_IN,
     ("/api/site/report/", "GET"): {"admin"},
     ("/api/campaigns/", "GET"): SIGNED_IN,
     ("/api/campaigns/", "POST"): {"organizer", "stranger", "admin"},
@@ -65,8 +75,18 @@ ALLOWED = {
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}members/many/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/invitation/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}invitations/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}invitations/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}people/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}people/{{person}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/go-on/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/{{gold_pair}}/retire/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/{{gold_pair}}/restore/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}quality-rules/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}quality-rules/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): ORGANIZERS,
@@ -89,6 +109,7 @@ ALLOWED = {
     (f"{CAMPAIGN}runs/{{run}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/versions/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/", "GET"): ORGANIZERS,
@@ -104,6 +125,10 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/pause/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}overview/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}pairs/{{pair}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}predictions/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}predictions/{{prediction}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machine-endpoints/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "POST"): ORGANIZERS,
@@ -126,6 +151,14 @@ ALLOWED = {
 }
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("/api/tokens/", "POST"): {"username": "assessor", "password": "assessor password"},
+    ("/api/password-reset/", "POST"): {"who": "somebody"},
+    ("/api/password-reset/set/", "POST"): {"uid": "x", "token": "x", "password": "x"},
+    ("/api/me/address/", "POST"): {"address": "a@example.org", "password": "{role} password"},
+    ("/api/me/address/confirm/", "POST"): {"token": "x"},
+    ("/api/me/second-factors/codes/", "POST"): {"password": "{role} password"},
+    ("/api/me/second-factors/codes/set-up/", "POST"): {"token": "x", "code": "1"},
+    ("/api/me/second-factors/{factor}/remove/", "POST"): {"password": "{role} password"},
+    ("/api/me/recovery-codes/", "POST"): {"password": "{role} password"},
     ("/api/campaigns/", "POST"): {"name": "new"},
     (CAMPAIGN, "PATCH"): {"name": "renamed"},
     (f"{CAMPAIGN}duplicate/", "POST"): {"name": "once more"},
@@ -139,6 +172,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "ground": "time",
         "reason": "a second each",
     },
+    (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): {"reason": "let us talk"},
+    (f"{CAMPAIGN}gold/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+    (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}links/", "POST"): rest.LINK,
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
@@ -146,6 +182,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): {"budget": 10},
     (f"{CAMPAIGN}rounds/{{number}}/reach/", "POST"): {"wanted": 1.0},
 }
+LETTERS = ("/api/password-reset/set/", "/api/me/address/confirm/")
+"""A link that nobody was sent is not there."""
 REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
 
 
@@ -177,18 +215,32 @@ def test_every_role_at_every_address(world: rest.World, undone: Any) -> None:
     ids = world.ids()
     wrong = []
     for role, (path, method) in itertools.product(rest.ROLES, ALLOWED):
-        token = world.users[role].api_tokens.get().pk if role in world.users else 0
-        url = path.format(**ids, token=token)
+        user = world.users.get(role)
+        token = user.api_tokens.get().pk if user else 0
+        factor = _passkey(user).pk if user and "{factor}" in path else 0
+        url = path.format(**ids, token=token, factor=factor)
         client = world.clients[role] if path != "/api/" else world.browser(role)
-        answer = undone(client, method, url, BODIES.get((path, method)))
+        answer = undone(client, method, url, _body(role, path, method))
         if not _fits(role, path, method, answer.status_code):
             wrong.append((role, method, path, answer.status_code))
     assert not wrong
 
 
+def _body(role: str, path: str, method: str) -> dict[str, Any]:
+    """With one's own password, where it is asked for."""
+    body = BODIES.get((path, method), {})
+    own = body.get("password") == "{role} password"
+    return body | {"password": f"{role} password"} if own else body
+
+
+def _passkey(user: User) -> SecondFactor:
+    return SecondFactor.objects.create(user=user, kind="passkey", credential=user.username)
+
+
 def _fits(role: str, path: str, method: str, status: int) -> bool:
     if role in ALLOWED[path, method]:
-        return 200 <= status < 300 or (status in REFUSED_BUT_HIS | {415} and method != "GET")
+        refused = REFUSED_BUT_HIS | ({404} if path in LETTERS else set())
+        return 200 <= status < 300 or (status in refused | {415} and method != "GET")
     if path == "/api/":
         return status == 302
     if role in ("anonymous", "disabled"):
@@ -198,14 +250,15 @@ def _fits(role: str, path: str, method: str, status: int) -> bool:
 
 
 def test_methods_that_are_not_there(world: rest.World, undone: Any) -> None:
-    """They are 405 for whoever is inside, and 401 for whoever is not signed in."""
-    ids = {**world.ids(), "token": 1}
+    """They are 405 for whoever is inside, and 401 for whoever is not and may not be there."""
+    ids = {**world.ids(), "token": 1, "factor": 1}
     for path in {path for path, _ in ALLOWED} - {"/api/"}:
         for method in ("PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE"):
             if (path, method) not in ALLOWED:
                 url = path.format(**ids)
                 assert undone(world.clients["admin"], method, url).status_code == 405, (method, url)
-                assert undone(world.clients["anonymous"], method, url).status_code == 401
+                outside = undone(world.clients["anonymous"], method, url).status_code
+                assert outside == (405 if path.startswith("/api/password-reset/") else 401), url
 
 
 def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> None:
@@ -215,7 +268,8 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     checked = 0
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
-                                          "run", "topic", "drop", "person", "exclusion", "link")
+                                          "run", "topic", "drop", "person", "exclusion", "link",
+                                          "gold_pair", "prediction", "pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -225,7 +279,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 29
+    assert checked == 36
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -360,6 +414,10 @@ MASS = {
     f"{CAMPAIGN}exclusions/": (
         {"assessor": "assessor", "ground": "time", "reason": "r"},
         ("decided_by", "campaign", "ended"),
+    ),
+    f"{CAMPAIGN}gold/": (
+        {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+        ("retired", "campaign", "created_by"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),

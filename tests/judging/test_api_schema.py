@@ -248,7 +248,7 @@ def test_whatever_is_sent_is_answered_as_documented(seed: int, kept: Kept) -> No
     """
     world = rest.World(kept)
     world.add("organizer", world.base, "admin", "assessor")
-    ids = {**world.ids(), "token": 1, "pair": 1, "run": "run1", "baseline": "run2"}
+    ids = {**world.ids(), "token": 1, "factor": 1, "pair": 1, "run": "run1", "baseline": "run2"}
     generator, statuses = Generator(seed, ids), Counter[int]()
     for case in range(CASES):
         role = FUZZERS[case % len(FUZZERS)]

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from judging import browsing
 from judging.browsing import JudgmentFilter
+from judging.forms_browse import JudgmentSearch
 from judging.models import Assignment, Campaign, Judgment, User
 from judging.services import assignments, judgments
 from tests.support import factories
@@ -155,3 +156,52 @@ def test_the_log_is_taken_along_whole(campaign: Campaign, organizer: Client) -> 
     lines = list(csv.DictReader(answer.getvalue().decode().splitlines()))
     assert len(lines) == campaign.audit.count()
     assert sum(line["action"] == "judge" for line in lines) == Judgment.objects.count()
+
+
+def test_programs_look_for_what_organizers_look_for(campaign: Campaign, organizer: Client) -> None:
+    """Every filter of the page; what it finds is what the page finds."""
+    there = f"/api/campaigns/{campaign.slug}/judgments/"
+    asked: list[dict[str, str]] = [
+        {"grade": "3"}, {"apart": "2"}, {"words": "c"}, {"assessor": "anna"}, {"seconds": "1.5"},
+        {"comment": "true"}, {"corrected": "true"}, {"excluded": "false"}, {"order": "quick"},
+        {"since": "2001-01-01"}, {"until": "2001-01-01"}, {"apart": "2", "assessor": "ben"},
+    ]  # fmt: skip
+    anna = User.objects.get(username="anna").pk
+    for each in asked:
+        answer = organizer.get(there, each).json()
+        of_page = {name: str(anna) if value == "anna" else value for name, value in each.items()}
+        if each.get("assessor") == "ben":
+            of_page["assessor"] = str(User.objects.get(username="ben").pk)
+        form = JudgmentSearch(campaign, of_page)
+        rows = browsing.judgments(campaign, form.asked())
+        assert [row["assignment"] for row in answer["results"]] == [
+            row.assignment_id for row in rows
+        ], each
+    assert organizer.get(there, {"order": "best"}).status_code == 400
+    assert organizer.get(there, {"grade": "x"}).status_code == 400
+
+
+def test_who_only_judges_learns_nothing_of_others_by_looking(campaign: Campaign) -> None:
+    """Which of their own pairs others judged otherwise is what others said."""
+    client = Client()
+    client.force_login(User.objects.get(username="anna"))
+    there = f"/api/campaigns/{campaign.slug}/judgments/"
+    assert client.get(there).json()["count"] == 6
+    for asked in ({"apart": "1"}, {"order": "apart"}, {"assessor": "ben"}, {"grade": "0"}):
+        answer = client.get(there, asked)
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed"), asked
+    pair = campaign.pairs.all()[0].pk
+    assert client.get(f"/api/campaigns/{campaign.slug}/pairs/{pair}/").status_code == 403
+
+
+def test_programs_read_the_history_of_a_pair(campaign: Campaign, organizer: Client) -> None:
+    judged = Assignment.objects.filter(assessor__username="anna", state="judged")[0]
+    saying = judgments.Saying(grade=2, key="again", comment="On second thought.")
+    judgments.correct(assignment=judged, by=judged.assessor, saying=saying, revision=1)
+    there = f"/api/campaigns/{campaign.slug}/pairs/{judged.pair_id}/"
+    told = organizer.get(there).json()
+    (anna,) = [each for each in told["answers"] if each["assessor"] == "anna"]
+    assert anna["said"][0]["grade"] == 2
+    assert [each["revision"] for each in anna["said"]] == [2, 1]
+    assert (told["docno"], told["wanted"], told["judged"]) == (judged.pair.docno, 2, 2)
+    assert told["decided"] is None

@@ -56,7 +56,7 @@ def pair_before_assignment(
         with transaction.atomic():
             if not free.update(held=F("held") + 1):
                 return None
-            return assignments._lease(place.pair, campaign, by)
+            return assignments._lease(place, campaign, by)
     except IntegrityError:
         return None
 

@@ -5,8 +5,8 @@ here, and what shall wait is left due.
 """
 
 import json
+import time
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
@@ -29,7 +29,6 @@ from judging.models import (
 from judging.services import (
     assignments,
     campaigns,
-    crowd_links,
     entering,
     exclusions,
     jobs,
@@ -37,6 +36,7 @@ from judging.services import (
     uploads,
 )
 from tests.support import chat, evaluation, factories
+from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
@@ -56,7 +56,8 @@ MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
 
 @dataclass(frozen=True)
 class Shot:
-    """A page as somebody sees it; ``press`` is a key that opens something on it."""
+    """A page as somebody sees it; ``press`` is a key, or the name of a button in quotes, that opens
+    something on it."""
 
     who: str
     address: str
@@ -78,6 +79,7 @@ def build() -> None:
         name="worker", defaults={"seen": seconds_from_now(86400)}
     )
     sessions = {name: _session(user) for name, user in users.items()}
+    sessions["halfway"] = accounts.halfway(users["admin"])
     print(json.dumps({"sessions": sessions, "shots": shots}))
 
 
@@ -87,6 +89,7 @@ def _session(user: User) -> str:
     session["_auth_user_id"] = str(user.pk)
     session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
     session["_auth_user_hash"] = user.get_session_auth_hash()
+    session["confirmed"] = time.time() + 86400
     session.save()
     return str(session.session_key)
 
@@ -103,7 +106,10 @@ def _of_organizers() -> list[Shot]:
     bad = factories.stored_upload(full, BAD_RUN, name="broken.run", kind="run")
     odd = factories.stored_upload(full, ODD_RUN, name="odd.run", kind="run")
     good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
-    everywhere = ("", "material/", "material/topics/", "material/documents/", "material/runs/")
+    everywhere = (
+        "", "material/", "material/topics/", "material/documents/", "material/runs/",
+        "material/predictions/",
+    )  # fmt: skip
     rest = (
         "rounds/", "rounds/new/", "people/", "judgments/", "queue/", "queue/?kind=done",
         "decisions/", "comments/",
@@ -113,9 +119,23 @@ def _of_organizers() -> list[Shot]:
     document = f"material/documents/{full.documents.all()[0].pk}/"
     places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
     return [
-        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest),
+        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/"),
         *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
     ]
+
+
+def _with_predictions() -> tuple[Campaign, tuple[str, ...]]:
+    """Grades and probabilities of grades, and none that a drawn round has."""
+    made = states.predicted()
+    each = [f"material/predictions/{row.pk}/" for row in made.predictions.all()]
+    return made, ("material/predictions/", *each)
+
+
+def _leaving(made: Campaign) -> list[Shot]:
+    """What it changes to withdraw the best run, and the drawer over the list of them."""
+    place, run = f"/c/{made.slug}/material/", made.runs.all()[0]
+    drawer = [Shot("organizer", f"{place}{name}/", press="“Upload files”") for name in ("runs",)]
+    return [Shot("organizer", f"{place}runs/{run.pk}/withdraw/"), *drawer]
 
 
 def _crowd() -> tuple[Campaign, tuple[str, ...]]:
@@ -124,6 +144,13 @@ def _crowd() -> tuple[Campaign, tuple[str, ...]]:
     named = made.memberships.filter(user__username__in=["severe", "swift"])
     people = [f"assessors/{row.user_id}/" for row in named]
     return made, ("people/", f"{RANKING}labels/", *people)
+
+
+def _golden() -> tuple[Campaign, tuple[str, ...]]:
+    made = states.golden()
+    row = made.gold_pairs.all()[1]
+    pages = [f"assessors/{each.user_id}/" for each in made.memberships.filter(role="assessor")]
+    return made, ("gold/", "people/", *pages, f"judgments/{row.pair_id}/")
 
 
 def _of_data() -> list[tuple[Campaign, tuple[str, ...]]]:
@@ -158,6 +185,7 @@ def _of_rounds() -> list[Shot]:
     for made, places in (
         (states.unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
+        _with_predictions(),
         (
             states.adaptive(),
             ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/"),
@@ -179,6 +207,7 @@ def _of_rounds() -> list[Shot]:
         (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
         _crowd(),
+        _golden(),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
@@ -202,6 +231,7 @@ def _of_rounds() -> list[Shot]:
     pages = (*more, compare, topic, f"{RANKING}topics/?by=judged", f"rounds/1/reports/{html.pk}/")
     shots += _shots("organizer", "/c/active/", *pages)
     closed = Campaign.objects.get(slug="finished")
+    shots += _leaving(active)
     return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
 
 
@@ -212,8 +242,13 @@ ENDPOINT = {
     "MACHINE_LOCAL_URL": "http://127.0.0.1:9/v1",
     "MACHINE_LOCAL_MODELS": "qwen2.5-7b-instruct,a-larger-one",
     "MACHINE_LOCAL_PRICES": "0.15,0.6",
+    "EMAIL_URL": "smtp://127.0.0.1:9",
+    "OIDC_ISSUER": "http://127.0.0.1:9",
+    "OIDC_CLIENT_ID": "evalsite",
+    "OIDC_CLIENT_SECRET": "secret",
+    "OIDC_NAME": "The House",
 }
-"""What the site must be started with."""
+"""What the site must be started with; nobody answers at any of these addresses."""
 MACHINES = "material/machines/"
 SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the scale</b>"}')
 
@@ -348,15 +383,18 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
     """One by which many came, and guests at work, done, and screened out; others that are over."""
     made = states.organized(_bare("guests"))
     factories.released_batch(made, [f"FT934-48{number}" for number in range(4)], labels=9)
-    link = _link(made, "Prolific, first wave", out_code="C0UT77", **ENGLISH)
-    users["leaver"] = done = _guest(link, "5f3c0d9a8b7e6d5c4b3a2f1e", device="one")
+    link = states.crowd_link(made, "Prolific, first wave", out_code="C0UT77", **ENGLISH)
+    users["leaver"] = done = states.crowd_guest(link, "5f3c0d9a8b7e6d5c4b3a2f1e", device="one")
     for _ in range(link.judgments):
         assert factories.judge_next(made, done, 1)
     entering.finish(guest=done.crowd_guest)
-    users["guest"] = at_work = _guest(link, "5a", device="one")
+    users["guest"] = at_work = states.crowd_guest(link, "5a", device="one")
     assert factories.judge_next(made, at_work, 2)
-    _guest(link, "out", answer="No, hardly ever")
-    expired, new = _link(made, "The <wave> before"), _link(made, "The next wave")
+    states.crowd_guest(link, "out", answer="No, hardly ever")
+    expired, new = (
+        states.crowd_link(made, "The <wave> before"),
+        states.crowd_link(made, "The next wave"),
+    )
     CrowdLink.objects.filter(pk=expired.pk).update(expires=seconds_from_now(-1))
     work = f"/work/{link.token}/"
     pages = [f"links/{each.pk}/" for each in (link, expired, new)]
@@ -374,26 +412,6 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
     ]
 
 
-def _link(made: Campaign, name: str, **values: Any) -> CrowdLink:
-    consent = "You read documents, and say how well each fits.\n\nYou may stop at any time."
-    plan = crowd_links.LinkPlan(
-        name,
-        most_people=20,
-        judgments=2,
-        consent=consent,
-        return_address="https://app.prolific.com/submissions/complete?cc={code}",
-        per_hour=Decimal(12),
-        bonus=Decimal("0.05"),
-        **values,
-    )
-    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
-
-
-def _guest(link: CrowdLink, participant: str, device: str = "", answer: str = "Yes") -> Any:
-    who = entering.visitor([("PROLIFIC_PID", participant)], device or participant)
-    return entering.enter(link=link, who=who, answer=answer, address="192.0.2.1").account
-
-
 # ---------------------------------------------------------------------------------- the rest
 
 
@@ -402,7 +420,9 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
     made = Campaign.objects.get(slug="active")
     guest, _ = members.add(campaign=made, by=made.created_by, username="guest", role="assessor")
     uid, token = members.invitation(guest.user, by=made.created_by) or ("", "")
+    accounts.invite(made)
     return [
+        *(Shot(who, address) for who, address in accounts.pages(users)),
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),

@@ -2,6 +2,7 @@
 
 import io
 from collections import defaultdict
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -9,14 +10,18 @@ from django.core.files.base import File
 
 from estimation.models import Round
 from estimation.services import extending, pausing, replacing, reports, withdrawals
-from judging.models import Campaign, Job, Membership, User
+from judging.models import Campaign, CrowdLink, Job, Membership, User
 from judging.services import (
     assignments,
     campaigns,
+    crowd_links,
     described,
+    entering,
+    gold,
     jobs,
     judgments,
     members,
+    quality,
     uploads,
 )
 from tests.support import choices, evaluation, factories, later
@@ -84,6 +89,32 @@ def crowded() -> Campaign:
     return made
 
 
+def golden() -> Campaign:
+    """Two people and gold: one knows the grades, one answers in turn, and waits to be looked at."""
+    made = with_material("golden")
+    evaluation.drawn(made, labels=2, extra_share=0.0, budget=90, batch_size=30)
+    made.refresh_from_db()
+    drawn = set(made.pairs.values_list("topic__topic_id", "docno"))
+    known = [pair for pair in sorted(evaluation.SMALL.truth) if pair not in drawn][:60]
+    rows = [
+        f"{topic},{docno},{evaluation.SMALL.truth[topic, docno]},Beyond doubt."
+        for topic, docno in known
+    ]
+    found, problems = gold.read(made, "\n".join(["topic,docno,grade,reason", *rows]), "gold.csv")
+    added = gold.add(campaign=made, by=made.created_by, found=found, problems=problems)
+    gold.retire(gold=added[0], by=made.created_by)
+    gold.mix(campaign=made, by=made.created_by, every=3)
+    for by in _assessors(made):
+        while held := assignments.claim_next(campaign=made, by=by):
+            true = evaluation.SMALL.truth[held.pair.topic.topic_id, held.pair.docno]
+            grade = held.pk % 4 if by.username == "ben" else true
+            saying = judgments.Saying(grade=grade, key=f"golden-{held.pk}", seconds=8.0)
+            judgments.record(assignment=held, by=by, saying=saying)
+    quality.set_rules(campaign=made, by=made.created_by, plan=quality.RulesPlan(hold_below=0.5))
+    factories.run_due_jobs()
+    return made
+
+
 def _assessors(made: Campaign) -> list[User]:
     return list(User.objects.filter(username__in=["anna", "ben"]).order_by("username"))
 
@@ -98,6 +129,17 @@ def adaptive() -> Campaign:
     for name in ("judge a", "judge b", "judge c"):
         choices.grades(made, f"{name}.tsv")
     evaluation.drafted(made, **asked, predictions="judge a", more_predictions=["judge b"])
+    return made
+
+
+def predicted() -> Campaign:
+    """Predicted grades of all pairs, and probabilities of grades of one topic."""
+    made = with_material("predicted")
+    choices.grades(made, "judge.tsv")
+    lines = [f"t1 d{n} 0.{9 - n} 0.{n} 0 0" for n in range(1, 9)]
+    content = "\n".join(lines).encode()
+    factories.stored_upload(made, content, name="a model.tsv", kind="predictions")
+    evaluation.drafted(made, method="adaptive", extra_share=0.0, predictions="judge")
     return made
 
 
@@ -286,3 +328,23 @@ def preferences() -> Campaign:
             judgments.record(assignment=held, by=by, saying=saying)
     factories.run_due_jobs()
     return made
+
+
+def crowd_link(made: Campaign, name: str, **values: Any) -> CrowdLink:
+    consent = "You read documents, and say how well each fits.\n\nYou may stop at any time."
+    plan = crowd_links.LinkPlan(
+        name,
+        most_people=20,
+        judgments=2,
+        consent=consent,
+        return_address="https://app.prolific.com/submissions/complete?cc={code}",
+        per_hour=Decimal(12),
+        bonus=Decimal("0.05"),
+        **values,
+    )
+    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+
+
+def crowd_guest(link: CrowdLink, participant: str, device: str = "", answer: str = "Yes") -> Any:
+    who = entering.visitor([("PROLIFIC_PID", participant)], device or participant)
+    return entering.enter(link=link, who=who, answer=answer, address="192.0.2.1").account

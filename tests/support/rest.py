@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from judging.api import documentation
 from judging.api.base import UnknownAddress
-from judging.models import Job, User
+from judging.models import Job, Pair, User
 from judging.services import jobs, members
 from tests.support.kept import Kept
 
@@ -138,6 +138,10 @@ def material() -> list[SimpleUploadedFile]:
     return [topics_file(), documents_file(), *(run_file(n) for n in range(1, RUNS + 1))]
 
 
+def predicted_file() -> SimpleUploadedFile:
+    return SimpleUploadedFile("a model.tsv", b"q1 d1 1.5\nq1 d2 0.25\n")
+
+
 def grade_of(assignment: dict[str, Any]) -> int:
     return relevance(int(assignment["topic"]["id"][1:]), int(assignment["docno"][1:]))
 
@@ -157,12 +161,14 @@ LINK = {"name": "wave", "most_people": 9, "judgments": 5, "consent": "I agree."}
 MACHINE = {"name": "machine", "endpoint": "nowhere", "model": "small", "max_calls": 10}
 
 
-def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
+def drawn_campaign(organizer: RestClient, slug: str = "demo", *, predicted: bool = False) -> str:
     """A campaign with material and a drawn round, open for judging; returns its address."""
     made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
     assert made.status_code == 201, made.content
     base = f"/api/campaigns/{slug}/"
-    sent = organizer.post(f"{base}uploads/", {"files": material()}, format="multipart")
+    topics, *others = material()
+    files = [topics, *([predicted_file()] if predicted else []), *others]
+    sent = organizer.post(f"{base}uploads/", {"files": files}, format="multipart")
     assert sent.status_code == 201, sent.content
     work()
     assert organizer.post(f"{base}rounds/", ROUND, format="json").status_code == 201
@@ -217,8 +223,8 @@ class World:
         keys = {name: members.create_token(user=user, name="test") for name, user in users.items()}
         self.clients = {name: client_with(key) for name, key in keys.items()}
         User.objects.filter(username="disabled").update(is_active=False)
-        drawn_campaign(self.clients["organizer"])
-        drawn_campaign(self.clients["stranger"], "other")
+        drawn_campaign(self.clients["organizer"], predicted=True)
+        drawn_campaign(self.clients["stranger"], "other", predicted=True)
         self.add("organizer", self.base, "assessor", "assessor")
         self.add("stranger", self.other, "outsider", "assessor")
         helper = self.add("organizer", self.base, "helper", "assessor")
@@ -228,6 +234,8 @@ class World:
         robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
         self.clients["organizer"].post(f"{self.base}links/", LINK)
+        gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
+        assert self.clients["organizer"].post(f"{self.base}gold/", gold).status_code == 201
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -273,10 +281,13 @@ class World:
             "machine": first("machines/")["id"],
             "person": first("people/")["id"],
             "exclusion": first("exclusions/")["id"],
+            "gold_pair": first("gold/")["id"],
             "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
+            "prediction": organizer.get(f"{self.base}predictions/").json()[0]["id"],
+            "pair": Pair.objects.filter(campaign__slug="demo")[0].pk,
             "topic": first("topics/")["number"],
             "drop": first("uploads/")["drop"],
         }

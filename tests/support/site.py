@@ -37,7 +37,7 @@ def base_environment(data: Path, **values: str) -> dict[str, str]:
     """What a site's processes see: this environment without anybody else's configuration."""
     foreign = (
         *("EVALSITE_", "DJANGO_", "DATABASE_URL", "CELERY_", "SITE_URL", "ALLOWED_HOSTS"),
-        "MACHINE_",
+        *("MACHINE_", "EMAIL_URL", "MAIL_FROM", "OIDC_", "SECOND_FACTOR_FOR"),
     )
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     env["EVALSITE_DATA"] = str(data)

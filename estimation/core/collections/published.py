@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BytesArray, Int32Array, frozen, index_array
-from ..data.labels import LabelRows, pair_name
+from ..data.labels import pair_name
 from ..data.pool import Pool
 from ..data.preferences import BETWEEN, part_names
 from ..inference.fitting import outlook_of
@@ -171,7 +171,7 @@ def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> Round
     found = replace(
         collection,
         pool=bare,
-        labels=LabelRows(labels.pair[kept], labels.grade[kept]),
+        labels=labels.chosen(kept),
         made_for=collection.measures,
         seeds=tuple(seeds) or (None,),
     )
@@ -239,7 +239,7 @@ def checked(collection: RoundCollection) -> RoundCollection:
     _check_labels(collection)
     labels = collection.labels
     order = np.lexsort((labels.grade, labels.pair))
-    labels = LabelRows(frozen(labels.pair[order]), frozen(labels.grade[order]))
+    labels = labels.chosen(order)
     return replace(collection, labels=labels)
 
 

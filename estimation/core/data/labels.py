@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, check_integers, index_array
+from ..arrays import BoolArray, FloatArray, IntArray, check_integers, index_array, refuse
 from ..measures.kinds import MAX_GRADE
 
 if TYPE_CHECKING:
@@ -32,15 +32,20 @@ class LabelRows:
         The judged pair, as a position in the pool.
     grade : ndarray of int64, shape (m,)
         The grade, >= 0.
+    repeated : ndarray of float64, shape (m,), or None
+        With which chance the pair of each row was to have two judgments or more, given that it was
+        sampled (`sampling.overlap`). None: the same for all pairs.
 
     Raises
     ------
     LabelError
-        If pairs and grades are not vectors of integers of one length.
+        If these are not vectors of one length, pairs and grades of integers, or a chance does not
+        lie in (0, 1].
     """
 
     pair: IntArray
     grade: IntArray
+    repeated: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.pair.shape != self.grade.shape or self.pair.ndim != 1:
@@ -48,6 +53,20 @@ class LabelRows:
             raise LabelError(f"pair and grade must be vectors of one length, not {shapes}")
         check_integers(self.pair, name="pair", error=LabelError)
         check_integers(self.grade, name="grade", error=LabelError)
+        if self.repeated is not None:
+            if self.repeated.shape != self.pair.shape:
+                raise LabelError(f"repeated has the shape {self.repeated.shape}, not one per row")
+            wrong = ~((self.repeated > 0.0) & (self.repeated <= 1.0))
+            refuse(wrong, self.repeated, name="repeated", rule="lie in (0, 1]", error=LabelError)
+
+    def chosen(self, kept: BoolArray | IntArray, pair: IntArray | None = None) -> LabelRows:
+        """Return some of the rows, if `pair` is given with these as their pairs."""
+        repeated = None if self.repeated is None else self.repeated[kept]
+        return LabelRows(self.pair[kept] if pair is None else pair, self.grade[kept], repeated)
+
+    def placed(self, pair: IntArray) -> LabelRows:
+        """Return the rows with these as their pairs."""
+        return LabelRows(pair, self.grade, self.repeated)
 
     @cached_property
     def _selected(self) -> list[tuple[IntArray, IntArray, int, LabelRows]]:
@@ -76,15 +95,15 @@ class PairLabels:
         Whether any pair has two judgments or more. If not, `variance` is 0 throughout and the
         disagreement between assessors is missing from every standard error that is built on it,
         but for what shows in the spread of the labels themselves.
-    singles : float
-        Pairs with one judgment per pair with more.
+    singles : float or ndarray of float64, shape (n,)
+        Pairs with one judgment that each pair with more stands for.
     """
 
     mean: FloatArray
     number: IntArray
     variance: FloatArray
     noise_measured: bool
-    singles: float = 0.0
+    singles: float | FloatArray = 0.0
 
     @property
     def noise(self) -> FloatArray:
@@ -93,7 +112,8 @@ class PairLabels:
         s2 (1/r + singles): a pair with two judgments or more speaks for itself and for its share
         of the pairs with one, whose mean has the variance s2. Which pairs get two judgments was
         decided at random, so that sums of weight * noise over the sample are unbiased, whatever
-        disagreement has to do with weight.
+        disagreement has to do with weight. With chances q of their own, a pair stands for
+        (1 - q) / q with one: q s2 (1/r + (1 - q) / q) is what the two cases give on average.
         """
         return np.asarray(self.variance * (1.0 / self.number + self.singles), dtype=np.float64)
 
@@ -102,6 +122,19 @@ def singles_per_repeated(number: IntArray) -> float:
     """Return the pairs with one judgment per pair with more; 0 if there is none with more."""
     repeated = np.count_nonzero(number >= 2)
     return (len(number) - repeated) / repeated if repeated else 0.0
+
+
+def singles_of(rows: LabelRows, number: IntArray) -> float | FloatArray:
+    """Return how many pairs with one judgment each of n pairs stands for if it has more.
+
+    From the chances of two judgments where these are known, as Horvitz and Thompson's estimator
+    would have it; otherwise as many for each, by how many there are.
+    """
+    if rows.repeated is None:
+        return singles_per_repeated(number)
+    chance = np.ones(len(number))
+    chance[rows.pair] = rows.repeated
+    return np.asarray((1.0 - chance) / chance)
 
 
 def pair_name(pair: int, pool: Pool | None = None) -> str:
@@ -204,7 +237,11 @@ def _select(
     if len(missing):
         all_of_them = f"{len(missing)} sampled pairs of these batches have no label"
         raise LabelError(f"{all_of_them}; the first is {pair_name(int(prefix[missing[0]]), pool)}")
-    return LabelRows(position, grade)
+    if labels.repeated is None:
+        return LabelRows(position, grade)
+    chance = np.ones(int(labels.pair.max(initial=-1)) + 1)
+    chance[labels.pair] = labels.repeated
+    return LabelRows(position, grade, chance[prefix[position]])
 
 
 def _sorted(keys: IntArray, below: int) -> IntArray:
@@ -258,4 +295,4 @@ def _pair_labels(rows: LabelRows, pairs: int, utilities: FloatArray) -> PairLabe
         apart = (utility[again] - mean[position[again]]) ** 2
         squares = np.bincount(position[again], weights=apart, minlength=pairs)
         np.divide(squares, number - 1, out=variance, where=repeated)
-    return PairLabels(mean, number, variance, measured, singles_per_repeated(number))
+    return PairLabels(mean, number, variance, measured, singles_of(rows, number))

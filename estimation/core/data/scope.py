@@ -111,7 +111,7 @@ class Scope:
         if self.is_sampled:
             return labels
         pair = index_array(labels.pair, below=len(self.place), name="pair", error=LabelError)
-        return LabelRows(self.place[pair], labels.grade)
+        return labels.placed(self.place[pair])
 
     def positions(self, tags: Sequence[str]) -> IntArray:
         """Return where runs stand among these."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.labels import singles_per_repeated
+from ..data.labels import singles_of
 from ..measures.kinds import MAX_GRADE
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def deviations(
     if not repeated.any():
         none = np.zeros(0, dtype=np.int64)
         return Deviations(np.zeros((0, tangent.frame.runs)), np.zeros(0), none)
-    others = singles_per_repeated(labels.number)
+    others = np.broadcast_to(singles_of(rows, labels.number), labels.number.shape)
     deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]
     kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
     pair = rows.pair[kept]
     number = labels.number[pair]
-    scale = (1.0 / number + others) / (number - 1)
+    scale = (1.0 / number + others[pair]) / (number - 1)
     return Deviations(tangent.moved(places[pair], deviation[:, kept]), scale, pair)

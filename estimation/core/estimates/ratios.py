@@ -158,7 +158,7 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     """
     pool.check_measure(measure)
     judged, place = np.unique(rows.pair, return_inverse=True)
-    placed = LabelRows(place, rows.grade)
+    placed = rows.placed(place)
     labels = levels_reached(placed, len(judged), measure)
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = judged[useful]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..data.entries import weights_of
-from ..data.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
+from ..data.labels import LabelRows, PairLabels, pair_labels, singles_of
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray, SparseMatrix
@@ -90,19 +90,22 @@ def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows
     noise = None
     if np.any(number >= 2):
         deviations = [contributions - mean for contributions in by_grade]
-        noise = _noise(entries, deviations, counts, number)
+        noise = _noise(entries, deviations, counts, number, singles_of(rows, number))
     return Terms(entries.matrix(mean), _ones(number), noise, noise is not None)
 
 
 def _noise(
-    entries: _Entries, deviations: list[FloatArray], counts: IntArray, number: IntArray
+    entries: _Entries,
+    deviations: list[FloatArray],
+    counts: IntArray,
+    number: IntArray,
+    others: float | FloatArray,
 ) -> Noise:
     """Rows of the pairs with two judgments or more, which stand for the others as well.
 
     Which pairs get two judgments was decided at random, so that the disagreement on one of them
     is, on average, that on every other.
     """
-    others = singles_per_repeated(number)
     share = np.where(number >= 2, 1.0 / number + others, 0.0) / np.maximum(number - 1, 1)
     scale = np.concatenate([count * share for count in counts])
     pair = np.tile(np.arange(len(number)), len(counts))

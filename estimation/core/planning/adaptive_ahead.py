@@ -89,7 +89,7 @@ def ahead_of_batches(
     if not len(part.sample.pair):
         raise ValueError("there is no forecast of an adaptive round without a judged pair")
     known = np.isin(labels.pair, part.sample.pair)
-    labels = LabelRows(labels.pair[known], labels.grade[known])
+    labels = labels.chosen(known)
     frame = part.design.frame(pool)
     before = weighed_before(frame, part.sample, measure)
     model, ends = part.learned(frame, labels), later_ends(batches, part.batches)

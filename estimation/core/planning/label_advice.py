@@ -153,7 +153,13 @@ def compare_labels(
             return LabelComparison(work, 0, ())
         weights = weights_of(pool, measure, drawn.pair, wanted=_counting(planned, drawn))
         judged = JudgedSample(
-            weights, planned, drawn.probability, drawn.counts, expected, scales=scales
+            weights,
+            planned,
+            drawn.probability,
+            drawn.counts,
+            expected,
+            scales=scales,
+            repeated=_chance_of_two(rows, len(drawn.pair)),
         )
         choices = (_choice(judged, number, work, there, confidence) for number in numbers)
         return LabelComparison(work, repeated, tuple(choices))
@@ -186,6 +192,14 @@ def _counting(labels: PairLabels, drawn: Drawn) -> BoolArray:
     """Pairs whose weights are in a sum: of a Poisson sample only some of those with two labels."""
     some = (labels.mean > 0.0) | (labels.variance > 0.0)
     return some if drawn.counts is not None else some & (labels.number >= 2)
+
+
+def _chance_of_two(rows: LabelRows, pairs: int) -> FloatArray | None:
+    if rows.repeated is None:
+        return None
+    found = np.ones(pairs)
+    found[rows.pair] = rows.repeated
+    return found
 
 
 def _expected(design: Design, sample: Sample, drawn: Drawn, batches: int) -> FloatArray:
@@ -234,6 +248,8 @@ class JudgedSample:
     scales : dict
         By numbers of pairs, at which scale the design expects so many, with the probabilities
         then, or None; shared by samples that differ in weights and labels alone.
+    repeated : ndarray of float64, shape (n,), optional
+        The chance of each pair to have two labels or more. By default the same for all.
     """
 
     weights: SparseMatrix
@@ -242,6 +258,7 @@ class JudgedSample:
     counts: IntArray | None = None
     expected: FloatArray | None = None
     scales: Scales = field(default_factory=dict)
+    repeated: FloatArray | None = None
 
     def inclusion(self, scale: float) -> FloatArray:
         """Return the probability of each pair to be in a sample of `scale` times the size."""
@@ -267,7 +284,7 @@ class JudgedSample:
         """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
         labels = self.labels
         repeated = labels.number >= 2
-        share = float(repeated.mean())
+        share = self.repeated if self.repeated is not None else float(repeated.mean())
         spread = np.where(repeated, labels.variance, 0.0) / share
         utility = np.where(repeated, labels.mean**2, 0.0) / share - spread / labels.number
         return utility, spread

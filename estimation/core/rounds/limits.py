@@ -74,6 +74,7 @@ def with_intervals(
         difference_few=few,
         expected=expected,
         finds=finds,
+        noise=np.diag(estimate.noise).copy(),
         difference_least=None
         if unseen is None or unseen.missed is None
         else unseen.missed.least_errors(confidence=confidence),

@@ -110,6 +110,9 @@ class EstimatorResult:
         Standard errors that those of differences are at least (`uncertainty.Missed`).
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
+    noise : ndarray of float64, shape (k,), or None
+        The part of the squared standard errors that disagreement between assessors gives. None
+        where it is not told apart.
     """
 
     value: FloatArray
@@ -127,6 +130,7 @@ class EstimatorResult:
     freedom: float | None = None
     difference_least: FloatArray | None = None
     difference_bound: Bound | None = None
+    noise: FloatArray | None = None
 
 
 class DrawnRound(FactSheet):

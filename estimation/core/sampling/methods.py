@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal[
     "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier", "top_up",
-    "topic_minimum",
+    "topic_minimum", "further",
 ]  # fmt: skip
 MOST_TOGETHER = 1000  # pairs of a topic
+MOST_FURTHER = 4
+"""Labels of a pair beyond those that every pair gets; people must be there to give them."""
+LEAST_SHARE = 0.05
+"""Of pairs that get a second label by chance, where one is what every pair gets, and some get
+further ones where they pay."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class SamplingMethod:
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
         under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
         estimator ``difference`` that has them as control variate, to estimate ``with_earlier``
-        rounds, to ``top_up`` what is judged, and pairs of a topic together (``topic_minimum``).
+        rounds, to ``top_up`` what is judged, pairs of a topic together (``topic_minimum``), and
+        ``further`` labels where they pay.
     again : bool
         Whether it draws with replacement.
     by_topic : bool
@@ -121,7 +127,7 @@ SAMPLING_METHODS = _table(
         "sampling)",
         draws="batches",
         families=("gain", "ratio"),
-        options=frozenset({"rule", "costs", "floor", "predictions", "topic_minimum"}),
+        options=frozenset({"rule", "costs", "floor", "predictions", "topic_minimum", "further"}),
         for_all_runs=0.8,
     ),
     SamplingMethod(
@@ -133,7 +139,9 @@ SAMPLING_METHODS = _table(
         draws="pairs",
         families=_OF_PAIRS,
         independent=True,
-        options=frozenset({"rule", "costs", "floor", "difference", "with_earlier", "top_up"}),
+        options=frozenset(
+            {"rule", "costs", "floor", "difference", "with_earlier", "top_up", "further"}
+        ),
     ),
     SamplingMethod(
         "priority",

@@ -109,8 +109,15 @@ def extra_labels(pool: Pool, *, seed: str, pairs: IntArray, labels: int, share: 
     """
     check_whole(labels, name="labels")
     check_fraction(share, name="share")
-    numbers = _pair_numbers(pool, "labels", seed, _wanted(pool, pairs))
-    return labels + (numbers < share).astype(np.int64)
+    return labels + (label_numbers(pool, seed=seed, pairs=pairs) < share).astype(np.int64)
+
+
+def label_numbers(pool: Pool, *, seed: str, pairs: IntArray) -> FloatArray:
+    """Return the random numbers by which pairs get one label more, (n,), on (0, 1).
+
+    They are independent of those of the draw with the same seed. ValueError as `extra_labels`.
+    """
+    return _pair_numbers(pool, "labels", seed, _wanted(pool, pairs))
 
 
 def _wanted(pool: Pool, pairs: IntArray | None) -> IntArray:

@@ -2,7 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -12,13 +12,15 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.formats.collections.archive import JUDGMENTS, go_on, inside
 from estimation.formats.collections.facts import Facts, Fields
-from estimation.formats.collections.tables import PAIR, Form, Numbers, Table, whole
+from estimation.formats.collections.tables import PAIR, Form, Numbers, Table, share, whole
 from judging.formats.columns import repeats
 from judging.formats.problems import Problems
 
 F = TypeVar("F", bound=Facts)
 Row = tuple[str, Indices, Numbers]
 """A table by its file's name: the topic or the pair of each row, and its columns of numbers."""
+REPEATED = replace(share("repeated"), optional=True)
+"""Of a judgment: the chance with which its pair was to have two or more, if pairs differ in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,14 @@ class CollectionReading(Generic[F]):
         pair is.
         """
         self.refuse(table, ~np.isin(place, sampled), "docno", what, table.pair)
-        return LabelRows(place, table.whole("grade"))
+        repeated = table.numbers.get(REPEATED.name)
+        if repeated is not None and len(place):
+            of_pair = np.zeros(int(place.max()) + 2)
+            of_pair[place] = repeated
+            expected = "one number for all judgments of a pair"
+            found = repeated.__getitem__
+            self.refuse(table, of_pair[place] != repeated, REPEATED.name, expected, found)
+        return LabelRows(place, table.whole("grade"), repeated)
 
 
 @dataclass(frozen=True)
@@ -120,12 +129,14 @@ class Kind:
 
 def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:
     """The table of judgments, one row for each, without the assessor."""
-    return Form(JUDGMENTS, key, [whole("grade", 0, facts.max_grade)])
+    return Form(JUDGMENTS, key, [whole("grade", 0, facts.max_grade), REPEATED])
 
 
 def judgment_rows(collection: RoundCollection) -> Row:
     """Return the rows of the judgments, by (topic, docno, grade)."""
-    return JUDGMENTS, collection.labels.pair, {"grade": collection.labels.grade}
+    labels = collection.labels
+    told = {} if labels.repeated is None else {REPEATED.name: labels.repeated}
+    return JUDGMENTS, labels.pair, {"grade": labels.grade, **told}
 
 
 def counted(group: IntArray) -> IntArray:

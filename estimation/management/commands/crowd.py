@@ -1,4 +1,7 @@
-"""``manage.py crowd``: whom do the rules for patterns find in a made-up crowd, and whom wrongly?"""
+"""``manage.py crowd``: whom do the rules for patterns find in a made-up crowd, and whom wrongly?
+
+With ``--errors``: how far are estimates off, by who is excluded?
+"""
 
 import argparse
 from dataclasses import fields
@@ -6,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from estimation.research.crowd_errors import GoldPlan, measure_errors
 from estimation.research.crowds import CrowdPlan, measure
 
 SHARES = ("spammers", "lenient", "severe", "drifting", "together")
@@ -20,7 +24,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--crowds", type=int, default=40)
         parser.add_argument("--seed", type=int, default=0)
-        for each in fields(CrowdPlan):
+        parser.add_argument(
+            "--errors", action="store_true", help="estimates instead of names, by who is excluded"
+        )
+        for each in (*fields(CrowdPlan), *fields(GoldPlan)):
             default = each.default
             kind = float if isinstance(default, float) else int
             parser.add_argument(
@@ -30,11 +37,31 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         plan = CrowdPlan(**{each.name: options[each.name] for each in fields(CrowdPlan)})
         self._check(plan, options["crowds"])
+        if options["errors"]:
+            self._tell_errors(plan, options)
+            return
         found = measure(plan, crowds=options["crowds"], seed=options["seed"])
         self.stdout.write(f"{'kind':<14} {'people':>7} {'named':>7}")
         for kind, (people, named) in found.by_kind.items():
             self.stdout.write(f"{kind:<14} {people:>7,} {named:>7,}")
         self.stdout.write(f"recall {found.recall:.3f}, precision {found.precision:.3f}")
+
+    def _tell_errors(self, plan: CrowdPlan, options: dict[str, Any]) -> None:
+        gold = GoldPlan(**{each.name: options[each.name] for each in fields(GoldPlan)})
+        if gold.every < 3 or not 0.0 < gold.below < 1.0 or not 0.0 <= gold.hasty <= 1.0:
+            raise CommandError("Expected --every from 3, --below between 0 and 1, --hasty a share.")
+        found = measure_errors(plan, gold, crowds=options["crowds"], seed=options["seed"])
+        clean = found["clean"].error
+        self.stdout.write(
+            f"{'excluded by':<14} {'error':>7} {'ratio':>6} {'bias':>8} {'s.e.':>7} {'holds':>6}"
+            f" {'spammers':>9} {'readers':>8} {'in vain':>8}"
+        )
+        for rule, each in found.items():
+            self.stdout.write(
+                f"{rule:<14} {each.error:>7.4f} {each.error / clean:>6.3f} {each.bias:>+8.4f}"
+                f" {each.bias_error:>7.4f} {each.coverage:>6.3f} {each.spammers:>9.2f}"
+                f" {each.readers:>8.2f} {each.in_vain:>8.3f}"
+            )
 
     def _check(self, plan: CrowdPlan, crowds: int) -> None:
         for name in SHARES:

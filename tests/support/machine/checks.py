@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from estimation.models import Report
 from estimation.services import files, quoting
-from judging.models import Batch, BatchPair, Decision, Job, Judgment
+from judging.models import Batch, BatchPair, Decision, Job, Judgment, Pair
+from judging.selectors import labels
 from tests.support.journal import (
     BatchRow,
     PairRow,
@@ -35,6 +36,7 @@ def faults(world: World) -> list[str]:
         *caps(seen, told),
         *places(seen),
         *batches(seen),
+        *gold(seen),
         *people(seen, told),
         *rounds(seen, told),
         *work(seen),
@@ -55,7 +57,9 @@ def judgments(seen: Seen, told: Told) -> Iterator[str]:
     if there != Counter(audits):
         yield f"judgments and their audit rows differ: {there - Counter(audits)}"
     pairs = [PairRow(p.pk, p.wanted, p.held, p.judged, p.decided) for p in seen.pairs.values()]
-    count = [row for row in stored if row.assignment not in seen.set_aside]
+    of_gold = {row.pk for row in seen.assignments if row.gold}
+    count = [row for row in stored if row.assignment not in seen.set_aside | of_gold]
+    pairs = [row for row in pairs if row.id not in seen.gold]
     yield from contradictions(
         Tables(count, pairs, [], [(f"judgment {row.id}", row.grade) for row in count])
     )
@@ -90,7 +94,7 @@ def caps(seen: Seen, told: Told) -> Iterator[str]:
     total = labels + seen.live_leases()
     back = sum(row.ended is not None for row in seen.exclusions)
     for pair, count in total.items():
-        if count > told.labels + back:
+        if pair not in seen.gold and count > told.labels + back:
             yield f"pair {pair} has {count} labels and leases, asked for {told.labels}"
 
 
@@ -121,6 +125,26 @@ def batches(seen: Seen) -> Iterator[str]:
     waiting = [number for number, state in enumerate(states) if state == Batch.State.WAITING]
     if waiting and waiting != list(range(waiting[0], len(states))):
         yield f"batches are opened out of their order: {states}"
+
+
+def gold(seen: Seen) -> Iterator[str]:
+    """It counts nowhere, stands in no batch, and nobody meets it beside the pair that was drawn."""
+    met = Counter(
+        (row.assessor.username, row.pair.topic_id, row.pair.docno)
+        for row in seen.assignments
+        if not row.pair.other
+    )
+    for who, count in met.items():
+        if count > 1:
+            yield f"{who} met the same document {count} times"
+    for row in seen.assignments:
+        if row.gold != (row.pair_id in seen.gold) or (row.gold and row.revision):
+            yield f"{row} is gold: {row.gold}, and has revision {row.revision}"
+    if wrong := seen.gold & {row.pair_id for row in seen.batch_pairs}:
+        yield f"gold pairs {wrong} are served in batches"
+    of_gold = Pair.every.filter(pk__in=seen.gold)
+    if counted := {label.pair for label in labels(of_gold.values("pk"))}:
+        yield f"gold pairs {counted} have labels"
 
 
 def people(seen: Seen, told: Told) -> Iterator[str]:

@@ -78,7 +78,7 @@ class Seen:
     @classmethod
     def of(cls, campaign: Campaign) -> "Seen":
         """``failed`` is what pages show of failed work, the jobs are all there are."""
-        pairs = {row.pk: row for row in Pair.objects.filter(campaign=campaign).order_by("pk")}
+        pairs = {row.pk: row for row in Pair.every.filter(campaign=campaign).order_by("pk")}
         assignments = list(
             Assignment.objects.filter(pair__campaign=campaign)
             .select_related("assessor", "pair")
@@ -168,6 +168,11 @@ class Seen:
     def set_aside(self) -> set[int]:
         """Assignments that count nowhere."""
         return {row.pk for row in self.assignments if row.state == "excluded"}
+
+    @property
+    def gold(self) -> set[int]:
+        """Pairs that are gold."""
+        return {pk for pk, row in self.pairs.items() if row.gold}
 
     @property
     def by_assignment(self) -> dict[int, Assignment]:

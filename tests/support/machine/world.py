@@ -18,7 +18,7 @@ from django.db import OperationalError
 from django.db.models import F
 
 from judging.errors import UserError
-from judging.models import Assignment, CrowdLink, Job, Membership
+from judging.models import Assignment, CrowdLink, Job, Membership, User
 from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import Asking
@@ -30,7 +30,7 @@ LATER = timedelta(minutes=45)
 ORGANIZERS: tuple[str, ...] = (
     "draft", "change", "draw", "discard", "upload", "cancel", "remove", "settle", "open", "close",
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
-    "exclude", "take_back",
+    "exclude", "take_back", "gold", "mix", "hold", "let_go_on",
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = ("claim", "judge", "again", "correct", "skip", "later", "enter")
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
@@ -228,6 +228,29 @@ class World(Asking):
         if row:
             self.told.excluded.discard(name)
 
+    def gold(self, who: int, pick: int, choice: int) -> None:
+        """Also a pair that is gold already, or of which there is no text."""
+        pairs = [{"topic": f"t{1 + pick % 2}", "docno": f"d{choice}", "grades": [0]}]
+        expect: set[int | str] = {201, "gold_invalid"}
+        self.send(self.organizer(who), "post", "gold/", {"pairs": pairs}, expect=expect)
+
+    def mix(self, who: int, pick: int, choice: int) -> None:
+        body = {"every": (3, 0, 4)[choice % 3]}
+        self.send(self.organizer(who), "patch", "quality-rules/", body, expect={200})
+
+    def hold(self, who: int, pick: int, choice: int) -> None:
+        self._of_person(who, pick, "hold", {"reason": "let us talk"}, "held_already")
+
+    def let_go_on(self, who: int, pick: int, choice: int) -> None:
+        self._of_person(who, pick, "go-on", None, "not_held")
+
+    def _of_person(self, who: int, pick: int, how: str, body: Any, refused: str) -> None:
+        if name := _one(self.assessors(), pick):
+            pk = User.objects.get(username=name).pk
+            expect: set[int | str] = {200, refused}
+            path = f"people/{pk}/{how}/"
+            self.send(self.organizer(who), "post", path, body, expect=expect)
+
     def enter(self, who: int, pick: int, choice: int) -> None:
         """Somebody opens the crowd link and agrees: a new guest, or one who was here."""
         link = CrowdLink.objects.select_related("campaign").filter(campaign=self.campaign).first()
@@ -335,8 +358,9 @@ class World(Asking):
         if (row := _one(mine, pick)) is None:
             return
         name, key, grade = row.assessor.username, self._number("key"), choice % self.seen.scale
-        stale = choice == 5 and row.revision > 1
-        body = {"grade": grade, "revision": row.revision - stale}
+        now = row.revision + row.set_aside  # of gold the latter says it
+        stale = choice == 5 and now > 1
+        body = {"grade": grade, "revision": now - stale}
         expect = {200} if self.seen.state == "open" else {"campaign_not_open"}
         said = Said(name, key, row.pk, grade, acknowledged=False)
         self.told.corrected.append(said)

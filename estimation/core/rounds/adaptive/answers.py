@@ -93,7 +93,7 @@ def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows
     """Judgments of these batches; of later ones they are not used."""
     known = np.isin(asked.labels.pair, state.pair)
     return select_rows(
-        LabelRows(asked.labels.pair[known], asked.labels.grade[known]),
+        asked.labels.chosen(known),
         sampled=state.pair,
         prefix=state.pair,
         max_grade=asked.max_grade,

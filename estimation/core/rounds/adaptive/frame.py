@@ -104,6 +104,21 @@ class AdaptiveFrame:
         """The weight of every pair for the goal, over the root of its cost, shape (n,)."""
         return self._per_cost(self._weights_in(self.design.goal, None))
 
+    def goal_weights(self, race: Race | None) -> FloatArray:
+        """Return the weight of every pair for a goal of sums of gains, (n,), whatever it costs."""
+        if race is not None:
+            return self._weights_of(race)
+        return self.weights if self.costs is None else self._weights_in(self.design.goal, None)
+
+    def spread_of_labels(self, model: LearnedGrades) -> FloatArray:
+        """Return how far labels of each pair are expected to be apart, in some unit, (n,).
+
+        A model tells the variance of the grade of somebody for some pair like it, of which the
+        disagreement of people is a part.
+        """
+        mean, square = self.moments(self.design.measure, self.reached(model))
+        return np.asarray(np.sqrt(np.maximum(square - mean**2, LEAST_VARIANCE * square)))
+
     def _weights_in(self, goal: Goal, race: Race | None) -> FloatArray:
         weights = effective_weights(
             self.pool, goal, self.design.measure, max_grade=self.max_grade, race=race

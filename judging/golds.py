@@ -1,0 +1,84 @@
+"""Gold: pairs whose grade is known, mixed in among those of a sample; when, and to whom.
+
+Whoever judges must not be able to tell which pair is gold, so it comes as any other does:
+
+* of the topic in hand, and only while a sampled pair of it could be handed out instead, so that no
+  topic has nothing but gold, and no batch lasts longer by it;
+* at a turn that a keyed hash of person and turn chooses, which only the site can work out;
+* never beside the sampled pair of the same document: whoever had one of the two is not handed the
+  other, as seeing a document twice would tell.
+
+None of this looks at a grade. Whom a sampled pair goes to hangs on hashes and on who had its
+document as gold, so that labels are missing at random; and gold waits while its document still
+lacks labels as a sampled pair, so that it takes nobody away from it.
+"""
+
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.utils.crypto import salted_hmac
+
+from judging.models import Assignment, Batch, BatchPair, Campaign, GoldPair, User
+
+MOST_LABELS = 32_767
+"""Of a gold pair: everybody may judge it."""
+LEAST_CHANCE, MOST_CHANCE = 0.25, 1 / 3
+"""Of a turn to be gold: a share of the usual chance at least, and this at most."""
+LACKING = [Batch.State.PREPARING, Batch.State.WAITING, Batch.State.OPEN, Batch.State.HELD]
+
+
+def is_due(campaign: Campaign, user: User, *, had: int, gold: int) -> bool:
+    """Whether the next pair shall be gold, after ``had`` pairs of which ``gold`` were.
+
+    The chance is the campaign's rate, and somewhat more for whoever is behind, so that the rate
+    is kept where only some topics have gold, without a turn that anybody could foretell.
+    """
+    share = 1.0 / campaign.gold_every
+    wanted = share * (1.0 + share * had - gold)
+    chance = min(max(wanted, LEAST_CHANCE * share), MOST_CHANCE)
+    turn = f"{campaign.pk}/{user.pk}/{had}"
+    digest = salted_hmac("judging.golds", turn, algorithm="sha256").digest()
+    return int.from_bytes(digest[:8], "big") < chance * 2.0**64
+
+
+def turns() -> dict[str, Count]:
+    """Of somebody's assignments in a campaign: how many there are, and of gold."""
+    return {"had": Count("pk"), "gold": Count("pk", filter=Q(gold=True))}
+
+
+def free(assessor: Any, topic: Any) -> QuerySet[GoldPair]:
+    """Gold of a topic that the assessor may be handed; both are row ids, or expressions for them.
+
+    What they have put off is not among it (see ``put_off``).
+    """
+    mine = Assignment.objects.filter(assessor=assessor)
+    had = mine.filter(pair=OuterRef("pair"))
+    seen = mine.filter(pair__topic=OuterRef("pair__topic"), pair__docno=OuterRef("pair__docno"))
+    lacking = BatchPair.objects.filter(
+        pair__topic=OuterRef("pair__topic"),
+        pair__docno=OuterRef("pair__docno"),
+        pair__other="",
+        pair__decided=False,
+        pair__judged__lt=F("labels"),
+        batch__state__in=LACKING,
+    )
+    of_topic = GoldPair.objects.filter(pair__topic=topic, retired=None).order_by()
+    return of_topic.filter(~Exists(had), ~Exists(seen), ~Exists(lacking))
+
+
+def put_off(assessor: int, topic: int) -> QuerySet[Assignment]:
+    """Gold of a topic that the assessor wanted to see later."""
+    return Assignment.objects.filter(
+        assessor=assessor, pair__topic=topic, gold=True, state=Assignment.State.LAPSED
+    )
+
+
+def met(assessor: Any) -> Exists:
+    """Of a row of a batch: whether the assessor has had its document as gold."""
+    same = Assignment.objects.filter(
+        assessor=assessor,
+        gold=True,
+        pair__topic=OuterRef("pair__topic"),
+        pair__docno=OuterRef("pair__docno"),
+    )
+    return Exists(same)

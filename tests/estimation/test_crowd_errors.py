@@ -1,0 +1,46 @@
+"""Made-up crowds: what excluding by gold, by time and by agreement does to estimates."""
+
+import io
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from estimation.research.crowd_errors import GoldPlan, expected, measure_errors
+from estimation.research.crowds import CrowdPlan
+
+PLAN = CrowdPlan(judgments=120)
+pytestmark = pytest.mark.sqlite_only
+
+
+@pytest.mark.slow
+def test_by_gold_and_time_the_error_is_a_clean_crowds_and_by_agreement_it_is_not() -> None:
+    """With few crowds, so with room for luck; `docs/methods/labels.md` has what 400 give."""
+    found = measure_errors(PLAN, GoldPlan(), crowds=40, seed=1000)
+    clean, gold = found["clean"], found["gold and time"]
+    assert gold.error <= 1.2 * clean.error
+    assert abs(gold.bias) < 3.0 * gold.bias_error
+    assert gold.spammers > 4.5
+    assert gold.readers < 0.5
+    # What must be caught: nobody is excluded, or those who agree least.
+    for rule in ("nobody", "agreement"):
+        assert abs(found[rule].bias) > 5.0 * found[rule].bias_error
+        assert found[rule].error > 1.5 * clean.error
+
+
+def test_what_readers_say_of_all_pairs_is_what_many_draws_say() -> None:
+    random, plan = np.random.default_rng(3), CrowdPlan(lenient=0.2, severe=0.0, drifting=0.0)
+    level = np.clip(random.normal(0.5, 1.2, 400_000), 0, 3)
+    shift = np.where(random.random(len(level)) < 0.2 / 0.9, 0.8, 0.0)
+    seen = np.clip(np.round(level + shift + random.normal(0, plan.noise, len(level))), 0, 3)
+    assert abs(seen.mean() - expected(plan)) < 4 * seen.std() / np.sqrt(len(level))
+
+
+def test_the_command_prints_a_row_for_each_rule_and_refuses_what_is_none() -> None:
+    out = io.StringIO()
+    asked = ["--errors", "--judgments", "80", "--crowds", "2"]
+    call_command("crowd", *asked, stdout=out)
+    rows = out.getvalue().splitlines()[1:]
+    assert [row[:14].strip() for row in rows] == ["clean", "nobody", "gold and time", "agreement"]
+    with pytest.raises(CommandError, match="--below"):
+        call_command("crowd", *asked, "--below", "2", stdout=out)
