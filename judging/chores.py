@@ -22,6 +22,8 @@ class Job(models.Model):
         DONE = "done"
         FAILED = "failed"
 
+    PENDING = (State.QUEUED, State.RUNNING)
+
     kind = models.CharField(max_length=30)
     target = models.BigIntegerField()
     campaign = models.ForeignKey("judging.Campaign", models.CASCADE, related_name="jobs", null=True)

@@ -97,8 +97,7 @@ def is_drawn(campaign: Campaign) -> bool:
 
 def is_being_drawn(campaign: Campaign) -> bool:
     """Whether a draw was asked for and is neither done nor given up."""
-    under_way = [Job.State.QUEUED, Job.State.RUNNING]
-    return Job.objects.filter(kind=DRAW, campaign=campaign, state__in=under_way).exists()
+    return Job.objects.filter(kind=DRAW, campaign=campaign, state__in=Job.PENDING).exists()
 
 
 def documents(campaign: Campaign) -> QuerySet[Document]:

@@ -37,6 +37,7 @@ from estimation.services import (
     together,
 )
 from estimation.services.collections import Gathered
+from judging.models import Job
 from judging.services import bulk, jobs
 
 
@@ -154,6 +155,12 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     runs_now = (late_now, inputs.left_out, inputs.withdrawn)
     now = (inputs.batches, inputs.earlier, look, labels, runs_now)
     return known == now
+
+
+def is_due(row: Round, inputs: Inputs) -> bool:
+    """Whether there is something that the latest estimates do not rest on, and work that will."""
+    pending = Job.objects.filter(kind="recompute", target=row.pk, state__in=Job.PENDING)
+    return pending.exists() and not _is_known(row.estimate_sets.last(), inputs)
 
 
 def from_scratch(row: Round) -> Recomputed | None:

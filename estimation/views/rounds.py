@@ -168,7 +168,7 @@ def people_of(campaign: Campaign) -> int:
 
 
 def pending(job: Job | None) -> bool:
-    return job is not None and job.state in (Job.State.QUEUED, Job.State.RUNNING)
+    return job is not None and job.state in Job.PENDING
 
 
 def failure(job: Job | None) -> str:

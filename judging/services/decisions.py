@@ -43,8 +43,7 @@ def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Jo
 
 def _refuse_while_decided_otherwise(campaign: Campaign, grade: int, reason: str) -> None:
     """Under the campaign's lock: whoever is told yes gets the grade that was asked for."""
-    pending = [Job.State.QUEUED, Job.State.RUNNING]
-    job = Job.objects.filter(kind="decide-rest", target=campaign.pk, state__in=pending).first()
+    job = Job.objects.filter(kind="decide-rest", target=campaign.pk, state__in=Job.PENDING).first()
     if job is not None and (job.data["grade"], job.data["reason"]) != (grade, reason):
         message = (
             f"The rest is being decided as grade {job.data['grade']} already, because:"

@@ -39,7 +39,7 @@ def kept(campaign: Campaign, fresh: float = FRESH) -> Looked:
     """What is kept; where something was done since, a worker is asked to look again."""
     row = KeptManners.objects.filter(campaign=campaign).first()
     job = Job.objects.filter(kind=LOOK, target=campaign.pk).first()
-    pending = job is not None and job.state in (Job.State.QUEUED, Job.State.RUNNING)
+    pending = job is not None and job.state in Job.PENDING
     failed = job.error if job is not None and job.state == Job.State.FAILED else ""
     if not (pending or failed or (row is not None and _is_fresh(row, fresh))):
         jobs.request(LOOK, campaign.pk, campaign=campaign)

@@ -109,7 +109,10 @@ def test_other_ways_are_beside_the_mean_and_the_mean_is_the_estimate(disputed: R
     assert all(one < two for one, two in lower if one is not None)
 
 
-def test_where_all_agree_every_way_is_the_mean(judged: Round) -> None:
+def test_where_all_agree_every_way_is_the_mean(campaign: Campaign) -> None:
+    """Every pair by the same two people: of one label the model may think what it likes."""
+    judged = evaluation.drawn(campaign, labels=2, extra_share=0.0, batch_size=30)
+    evaluation.judge(campaign, 60)
     other = told(judged)["otherwise"]
     for way in ("majority", "likely", "adjusted"):
         assert other["values"][way] == pytest.approx(other["values"]["mean"], abs=1e-9)

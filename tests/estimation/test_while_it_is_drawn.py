@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from estimation.models import Draw, Round, RoundBatch
+from estimation.models import Draw, EstimateSet, Round, RoundBatch
 from estimation.services import drawing, estimates, files, rounds
 from judging.clock import seconds_from_now
 from judging.errors import UserError
@@ -255,6 +255,32 @@ def test_reports_quote_the_design_that_was_drawn_and_recompute_sees_another_row(
     with pytest.raises(CommandError):
         call_command("recompute")
     assert "seed" in capsys.readouterr().out
+
+
+def test_estimates_that_a_worker_is_to_renew_are_due_and_not_different(
+    judged: Round, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a backup that was made between the last label of a batch and its recompute."""
+    jobs.request("recompute", judged.pk, campaign=judged.campaign)
+    call_command("recompute")  # nothing has changed: a job alone makes no difference
+    assert "round 1: equal" in capsys.readouterr().out
+    EstimateSet.objects.update(label_digest="older", digest="older")
+
+    call_command("recompute")
+    assert "round 1: due" in capsys.readouterr().out
+    factories.run_due_jobs()
+    call_command("recompute")
+    assert "round 1: equal" in capsys.readouterr().out
+
+    jobs.request("recompute", judged.pk, campaign=judged.campaign)
+    EstimateSet.objects.update(digest="wrong")  # of just these labels
+    with pytest.raises(CommandError):
+        call_command("recompute")
+    Job.objects.all().delete()
+    EstimateSet.objects.update(label_digest="older", digest="older")
+    with pytest.raises(CommandError):
+        call_command("recompute")
+    assert "round 1: DIFFERENT" in capsys.readouterr().out
 
 
 PLANS: dict[str, dict[str, object]] = {"query": {"budget": 90, "batch_size": 90}}

@@ -33,13 +33,15 @@ class Command(BaseCommand):
             raise CommandError(f"{len(differing)} rounds differ from what is stored of them.")
 
     def _same(self, row: Round) -> bool:
-        stored, found, faults = latest_estimates(row), None, redrawing.damages_of(row)
+        stored, faults = latest_estimates(row), redrawing.damages_of(row)
+        outcome = found = None
         if not faults:
             outcome = estimates.from_scratch(row)
             found, faults = outcome.digest if outcome else None, redrawing.faults_of(row)
         same = found == (stored.digest if stored else None) and not faults
-        verdict = "equal" if same else "DIFFERENT"
+        due = not (same or faults) and outcome is not None and estimates.is_due(row, outcome.inputs)
+        verdict = "equal" if same else "due" if due else "DIFFERENT"
         self.stdout.write(f"{row.campaign.slug} round {row.number}: {verdict} {found or '-'}")
         for fault in faults:
             self.stdout.write(f"  {fault}")
-        return same
+        return same or due
