@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -11,6 +11,7 @@ from estimation.charts.lines import LineChart, lines
 from estimation.core.planning.reached import Reached, ReachedByBudget
 from estimation.models import Round
 from estimation.scales import PLOT_HEIGHT, Scale, common_decimals, down, from_zero, label
+from judging.models import Campaign
 
 ROWS = 14
 """So many budgets stand in the table, evenly spread."""
@@ -44,10 +45,11 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Work:
-    """What a unit of `Reached.work` costs: judgments and hours."""
+    """What a unit of `Reached.work` costs: judgments and hours, whose cost the campaign tells."""
 
     labels_each: float
     hours_each: float
+    campaign: Campaign = field(default_factory=Campaign)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class ReachFigure:
     measure: str
     chosen: ReachedLine
     scale: str
+    hours: str
+    cost: str
     days: str
     pace: str
     widths: LineChart
@@ -125,6 +129,7 @@ def reach_figure(
     facts = {
         "lines": preview["reached"], "digits": digits, "ends": ends, "top": top, "runs": runs,
         "height": PLOT_HEIGHT, "labels": work.labels_each, "hours": work.hours_each,
+        "hourCost": work.campaign.hour_cost, "currency": work.campaign.currency,
         "across": [_ends(known), _ends(table.lines)],
         "perDay": calendar.per_day, "hoursADay": HOURS_A_DAY * max(1, calendar.people),
         "lonely": share,
@@ -135,6 +140,8 @@ def reach_figure(
         measure=measure,
         chosen=_line(here, digits, runs),
         scale="" if not scale else label(scale, max(0, min(digits, 2))),
+        hours=in_hours(hours),
+        cost=work.campaign.cost_of(hours),
         days=_days(calendar.days(here.work * work.labels_each, hours)),
         pace=calendar.words,
         widths=widths,
@@ -170,15 +177,21 @@ def sentence_of(row: Round, *, reached: ReachFigure | None, middle: str, people:
     batches = f"{preview['batches']:,} batch{'es' if preview['batches'] != 1 else ''}"
     pairs, new = label(preview["expected_pairs"], 0), "new " if preview.get("of_all") else ""
     who = f" of {people} people" if people > 1 else " of one person" if people else ""
-    hours = "less than 0.1" if preview["hours"] < 0.05 else f"about {label(preview['hours'], 1)}"
+    hours = in_hours(preview["hours"])
+    cost = row.campaign.cost_of(preview["hours"])
+    cost = f" ({cost})" if cost else ""
     width = reached.half_width if reached else f"± {middle}"
     known = "" if width.endswith("–") else f"{width} "
     scale = f" on a scale to {reached.scale}" if known and reached and reached.scale else ""
     return (
         f"About {pairs} {new}pair{'' if pairs == '1' else 's'} of {preview['pool_pairs']:,}, "
-        f"{batches}, {hours} hours"
-        f"{who}, {known}for {row.measure}{scale}."
+        f"{batches}, {hours}"
+        f"{who}{cost}, {known}for {row.measure}{scale}."
     )
+
+
+def in_hours(hours: float) -> str:
+    return "less than 0.1 hours" if hours < 0.05 else f"about {label(hours, 1)} hours"
 
 
 def _line(each: Reached, digits: int, runs: int) -> ReachedLine:

@@ -8,8 +8,9 @@ beside it.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 NARROW = 200
@@ -162,3 +163,47 @@ def polyline(points: Iterable[tuple[float, float]]) -> str:
     """The points of a line; nothing for a single one, which makes no line."""
     placed = [f"{x:g},{y:g}" for x, y in points]
     return " ".join(placed) if len(placed) > 1 else ""
+
+
+# ------------------------------------------------------------------------------- times
+
+MOST_DATES = 5
+CLOCK_STEPS = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 180, 360, 720)]
+DAY_STEPS = (1, 2, 7, 14)
+MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
+
+
+def ticks_between(first: datetime, last: datetime) -> list[Tick]:
+    """At most `MOST_DATES` round times between two, as percent of the way, as UTC."""
+    whole = last - first
+    if whole <= timedelta(0):
+        return []
+    times, form = _round_times(first, last)
+    return [Tick(round(100.0 * ((time - first) / whole), 3), f"{time:{form}}") for time in times]
+
+
+def _round_times(first: datetime, last: datetime) -> tuple[list[datetime], str]:
+    """Full minutes or hours of the day, midnights, or first days of months; how they are told."""
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    steps = [(step, "%H:%M") for step in CLOCK_STEPS]
+    steps += [(timedelta(days=days), "%-d %b") for days in DAY_STEPS]
+    for step, form in steps:
+        if (last - first) / step <= MOST_DATES:
+            before = midnight + step * ((first - midnight) // step)
+            number = (last - before) // step + 1
+            times = [before + step * at for at in range(number + 1)]
+            return [time for time in times if first <= time <= last], form
+    for months in MONTH_STEPS:
+        times = [time for time in _first_days(midnight, last, months) if first <= time <= last]
+        if len(times) <= MOST_DATES:
+            return times, "%b %Y"
+    return [], ""
+
+
+def _first_days(midnight: datetime, last: datetime, months: int) -> Iterator[datetime]:
+    """Every so many months, counted from January of a year."""
+    number = midnight.year * 12 + midnight.month - 1
+    number -= number % months
+    while (time := midnight.replace(year=number // 12, month=number % 12 + 1, day=1)) <= last:
+        yield time
+        number += months

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from estimation.models import EstimateSet, Round, RoundBatch
+from estimation.scales import Tick, ticks_between
 from estimation.services.extending import why_not
 from judging.models import Batch, Campaign
 
@@ -89,11 +90,15 @@ class RoundLine:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Latest first; ``first`` and ``last`` are the ends of the axis, None without a draw."""
+    """Latest first; ``first`` and ``last`` are the ends of the axis, None without a draw.
+
+    ``ticks`` are dates or times of day between them.
+    """
 
     lines: list[RoundLine]
     first: datetime | None
     last: datetime | None
+    ticks: list[Tick] = field(default_factory=list)
 
 
 def timeline(campaign: Campaign) -> Timeline:
@@ -118,7 +123,8 @@ def timeline(campaign: Campaign) -> Timeline:
     starts = [line.start for line in lines if line.start]
     first = min(starts, default=None)
     last = max((line.end for line in lines if line.end), default=None)
-    return Timeline([_placed(line, first, last) for line in lines], first, last)
+    ticks = ticks_between(first, last) if first and last else []
+    return Timeline([_placed(line, first, last) for line in lines], first, last, ticks)
 
 
 def _rounds(campaign: Campaign) -> QuerySet[Round]:

@@ -30,7 +30,9 @@ from evalsite.bodies import most_bytes
 from evalsite.wsgi import application
 
 GRACE_SECONDS = 6
-IDLE_SECONDS = 15
+IDLE_SECONDS = 75
+"""Longer than proxies keep connections: who closes one first loses no request on it."""
+HEADER_SECONDS = 15
 REQUEST_SECONDS = 30
 LEAST_BYTES_PER_SECOND = 8192
 STALLED_SECONDS = 60
@@ -71,7 +73,7 @@ class Request(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
         """Should it be whole by now? Long bodies have time, as long as they keep coming."""
         allowed = REQUEST_SECONDS + self.body_bytes_received / LEAST_BYTES_PER_SECOND
         if not self.headers_finished:
-            allowed = IDLE_SECONDS
+            allowed = HEADER_SECONDS
         return bool(time.monotonic() - self.began > allowed)
 
 
@@ -87,12 +89,22 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         """Neither asked nor being told anything."""
         return not bool(self.requests or self.request or self.total_outbufs_len)
 
+    def has_unread(self) -> bool:
+        """Has something come that was not read yet? To close now would reset it, unanswered."""
+        try:
+            return bool(self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
+
     def is_overdue(self) -> bool:
         if self.total_outbufs_len:
             return self.quiet_seconds() > STALLED_SECONDS
         if self.request is not None and not self.requests:
             return bool(self.request.is_late())
-        return self.is_idle() and self.quiet_seconds() > IDLE_SECONDS
+        return self.is_quiet(IDLE_SECONDS)
+
+    def is_quiet(self, seconds: float) -> bool:
+        return self.is_idle() and self.quiet_seconds() > seconds and not self.has_unread()
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
@@ -118,7 +130,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         deadline = time.monotonic() + GRACE_SECONDS
         while self.active_channels and time.monotonic() < deadline:
             for channel in list(self.active_channels.values()):
-                if channel.is_idle() and channel.quiet_seconds() > LEFT_ALONE_SECONDS:
+                if channel.is_quiet(LEFT_ALONE_SECONDS):
                     channel.handle_close()
             self._turn(0.05)
 

@@ -47,6 +47,7 @@ class JudgmentFilter:
     comment: bool = False
     corrected: bool = False
     excluded: bool | None = None
+    gold: bool | None = None
     order: str = "latest"
 
 
@@ -79,6 +80,8 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
             if asked.excluded
             else rows.exclude(assignment__state=Assignment.State.EXCLUDED)
         )
+    if asked.gold is not None:
+        rows = rows.filter(assignment__gold=asked.gold)
     if asked.apart is not None:
         rows = rows.filter(assignment__pair__in=_apart(campaign, asked.apart))
     if asked.order == "apart":

@@ -13,7 +13,7 @@ from judging.errors import UserError
 from judging.forms_shown import ShownForm
 from judging.models import MAX_GRADE, ApiToken, Campaign, Membership, Pair
 from judging.services import sign_in
-from judging.services.campaigns import DEFAULT_GRADES, CampaignPlan
+from judging.services.campaigns import DEFAULT_GRADES, MOST_HOUR_COST, CampaignPlan
 from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
 from judging.services.members import KEY_DAYS
 
@@ -97,6 +97,20 @@ class CampaignForm(ShownForm):
         label="Minutes per pair",
         help_text="After this time without an answer, a pair goes to somebody else.",
     )
+    hour_cost = forms.FloatField(
+        min_value=0,
+        max_value=MOST_HOUR_COST,
+        required=False,
+        label="An hour of judging costs",
+        help_text="If you like: plans and reports then tell money beside hours.",
+        widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
+    )
+    currency = forms.CharField(
+        required=False,
+        max_length=3,
+        help_text="Three capital letters, such as EUR.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters"}),
+    )
 
     def __init__(self, *args: Any, campaign: Campaign | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,6 +118,9 @@ class CampaignForm(ShownForm):
         if campaign is not None:
             del self.fields["slug"]
             self.fields["depth"].disabled = selectors.is_drawn(campaign)
+
+    def clean_hour_cost(self) -> float:
+        return self.cleaned_data["hour_cost"] or 0.0
 
     def plan(self, grades: list[dict[str, str]]) -> CampaignPlan:
         return CampaignPlan(**{**self.cleaned_data, "grades": grades})

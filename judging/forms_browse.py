@@ -13,6 +13,17 @@ NAMES = {
 }
 
 
+def _aside(label: str) -> forms.TypedChoiceField:
+    """A kind of judgment that is among the others, or not, or alone."""
+    return forms.TypedChoiceField(
+        required=False,
+        label=label,
+        coerce=lambda value: value == "only",
+        empty_value=None,
+        choices=[("", "shown"), ("without", "left out"), ("only", "alone")],
+    )
+
+
 class JudgmentSearch(forms.Form):
     """Sent with GET, so that what was found has an address. What does not fit is left out."""
 
@@ -34,13 +45,8 @@ class JudgmentSearch(forms.Form):
     until = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
     comment = forms.BooleanField(required=False, label="With a comment")
     corrected = forms.BooleanField(required=False, label="Corrected")
-    excluded = forms.TypedChoiceField(
-        required=False,
-        label="Excluded work",
-        coerce=lambda value: value == "only",
-        empty_value=None,
-        choices=[("", "shown"), ("without", "left out"), ("only", "alone")],
-    )
+    excluded = _aside("Excluded work")
+    gold = _aside("Gold")
     order = forms.ChoiceField(required=False, choices=[(each, NAMES[each]) for each in ORDERS])
 
     def __init__(self, campaign: Campaign, data: object) -> None:

@@ -64,6 +64,10 @@ class Campaign(models.Model):
     gold_every = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="one pair in so many is gold; 0: none"
     )
+    hour_cost = models.FloatField(
+        default=0.0, db_default=0.0, help_text="what an hour of judging costs; 0: nobody said"
+    )
+    currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
     archived = models.DateTimeField(null=True, blank=True)
     run_fields = models.JSONField(
@@ -90,6 +94,13 @@ class Campaign(models.Model):
     def takes_judgments(self) -> bool:
         """Whether judgments of pairs in hand are saved, be others handed out or not."""
         return self.state in (self.State.OPEN, self.State.PAUSED)
+
+    def cost_of(self, hours: float) -> str:
+        """What hours of judging cost, in words; empty where nobody said what one does."""
+        if not self.hour_cost:
+            return ""
+        cost = hours * self.hour_cost
+        return f"{cost:,.0f} {self.currency}" if cost >= 0.5 else f"less than 1 {self.currency}"
 
 
 class Membership(models.Model):

@@ -1,5 +1,6 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -330,6 +331,15 @@ def members(campaign: Campaign) -> QuerySet[Membership]:
 
 
 @dataclass(frozen=True)
+class Need:
+    """What waits for an organizer: how many of what, and the page where it is settled."""
+
+    count: int
+    name: str
+    page: str
+
+
+@dataclass(frozen=True)
 class CampaignCard:
     """What one campaign asks of one user."""
 
@@ -339,14 +349,7 @@ class CampaignCard:
     pairs: int
     finished: int
     judged: int
-    rejected_uploads: int
-    skipped_pairs: int
-
-    @property
-    def nags(self) -> bool:
-        """Whether something of a campaign that is not over may need its organizer."""
-        over = self.campaign.state == Campaign.State.CLOSED
-        return not over and bool(self.rejected_uploads or self.skipped_pairs)
+    needs: list[Need]
 
 
 def home(user: User) -> list[CampaignCard]:
@@ -358,10 +361,7 @@ def home(user: User) -> list[CampaignCard]:
     left = _by_campaign(drawn, "campaign", Sum("remaining"))
     mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
     judged = _by_campaign(mine, "pair__campaign", Count("pk"))
-    rejected = _by_campaign(
-        Upload.objects.filter(state=Upload.State.REJECTED), "campaign", Count("pk")
-    )
-    skipped = _by_campaign(_skipped_pairs(), "campaign", Count("pk"))
+    needs = _needs()
     return [
         CampaignCard(
             campaign=row,
@@ -370,11 +370,30 @@ def home(user: User) -> list[CampaignCard]:
             pairs=pairs.get(row.pk, 0),
             finished=pairs.get(row.pk, 0) - left.get(row.pk, 0),
             judged=judged.get(row.pk, 0),
-            rejected_uploads=rejected.get(row.pk, 0),
-            skipped_pairs=skipped.get(row.pk, 0),
+            needs=[] if row.state == Campaign.State.CLOSED else needs.get(row.pk, []),
         )
         for row in campaigns
     ]
+
+
+def _needs() -> dict[int, list[Need]]:
+    """Of every campaign, what does not go on without an organizer, by four statements."""
+    rejected = Upload.objects.filter(state=Upload.State.REJECTED)
+    unread = Upload.objects.filter(state__in=[Upload.State.STORED, Upload.State.READING])
+    failed = Job.objects.filter(state=Job.State.FAILED, campaign__isnull=False)
+    failed = failed.filter(~Q(kind="upload") | Q(target__in=unread.values("pk")))
+    held = Membership.objects.filter(role=Membership.Role.ASSESSOR, held__isnull=False)
+    kinds: list[tuple[QuerySet[Any], str, str]] = [
+        (failed, "failed job", "campaign-home"),
+        (_skipped_pairs(), "skipped pair", "decisions"),
+        (rejected, "rejected file", "material"),
+        (held, "held assessor", "people"),
+    ]
+    found: dict[int, list[Need]] = defaultdict(list)
+    for rows, name, page in kinds:
+        for campaign, count in _by_campaign(rows, "campaign", Count("pk")).items():
+            found[campaign].append(Need(count, name, page))
+    return found
 
 
 def _by_campaign(rows: QuerySet[Any], campaign: str, value: Aggregate) -> dict[int, int]:

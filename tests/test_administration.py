@@ -255,6 +255,9 @@ def test_the_report_counts_what_was_said_in_the_period(judged: Campaign) -> None
     (row,) = found.rows
     assert (row.judgments, row.corrections, row.assessors) == (45, 3, 2)
     assert (row.timed, row.hours) == (3, pytest.approx(3 * 36 / 3600))
+    assert found.people_cost == {}
+    Campaign.objects.update(hour_cost=20.0, currency="EUR")
+    assert site_report.site_report(today()).people_cost == {"EUR": pytest.approx(20 * row.hours)}
     assert (found.judgments, found.assessors, found.created) == (45, 2, 1)
 
     early = datetime(2001, 1, 31, 23, 59, 59, tzinfo=UTC)

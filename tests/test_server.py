@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evalsite import server
 from evalsite.management.processes import WEB_THREADS, gunicorn_command, web_command
 from tests.support import site
 from tests.support.client import Api
@@ -164,3 +165,56 @@ def test_a_body_without_a_length_is_counted(serve: Serve) -> None:
         with contextlib.suppress(OSError):
             assert connection.recv(4000).startswith(b"HTTP/1.1 413")
     assert web.answers()
+
+
+@pytest.fixture
+def quiet() -> Iterator[tuple[server.Server, socket.socket]]:
+    """A server whose loop the test turns, and somebody who was quiet for long."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    made = server.server_on(listening, threads=1)
+    with socket.create_connection(listening.getsockname()) as client:
+        while not made.active_channels:
+            made._turn(1.0)
+        (channel,) = made.active_channels.values()
+        channel.last_activity -= 2 * server.IDLE_SECONDS
+        yield made, client
+    made.close()
+    made.task_dispatcher.shutdown()
+
+
+def test_a_connection_is_closed_when_nothing_comes(
+    quiet: tuple[server.Server, socket.socket],
+) -> None:
+    made, client = quiet
+    made.maintenance(0.0)
+    assert not made.active_channels
+    assert client.recv(1) == b""
+
+
+def test_what_has_come_and_was_not_read_yet_is_answered_and_not_reset(
+    quiet: tuple[server.Server, socket.socket],
+) -> None:
+    """The process may have had no turn for a second, just as the connection got too old."""
+    made, client = quiet
+    client.sendall(WHOLE)
+    made.maintenance(0.0)
+    assert made.active_channels
+    client.settimeout(0.1)
+    answer = b""
+    for _ in range(200):
+        made._turn(0.05)
+        with contextlib.suppress(TimeoutError):
+            answer = client.recv(100)
+            break
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_server_that_does_not_look_would_reset_it(
+    quiet: tuple[server.Server, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, client = quiet
+    monkeypatch.setattr(server.Channel, "has_unread", lambda _: False)
+    client.sendall(WHOLE)
+    made.maintenance(0.0)
+    with pytest.raises(ConnectionResetError):
+        client.recv(1)

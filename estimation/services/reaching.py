@@ -96,7 +96,7 @@ def of_budget(row: Round) -> BudgetReply:
     except UserError as error:
         return BudgetReply(None, None, None, None, row.budget, None, None, error.message)
     hours = reached.work * hours_each(row)
-    text = f"A budget of {row.budget:,} {row.unit} takes about {hours:,.1f} hours."
+    text = f"A budget of {row.budget:,} {row.unit} takes {_takes(row, hours)}."
     return BudgetReply(None, None, None, None, row.budget, hours, reached, text)
 
 
@@ -143,9 +143,9 @@ def _said(
         return "The sample for this goal supports no values: ask for hours, or spread it evenly."
     if hoped is None:
         return f"Not even with the whole pool judged: {what} is out of reach."
-    takes = f"about {hours:,.1f} hours"
     if target == "hours":
         return f"{what[0].upper()}{what[1:]} pay for a budget of {hoped:,} {row.unit}."
+    takes = _takes(row, hours or 0.0)
     if careful is None:
         return (
             f"For {what} it takes {hoped:,} {row.unit} if all is as the prior expects, {takes}; "
@@ -165,3 +165,8 @@ def _earlier(row: Round) -> str:
     if row.sampling.foretold and parse_measure(row.measure).family == "gain":
         return "stop earlier when the forecast of the round says that it is enough"
     return "a rule to stop early ends the round when less is enough"
+
+
+def _takes(row: Round, hours: float) -> str:
+    cost = row.campaign.cost_of(hours)
+    return f"about {hours:,.1f} hours{f', {cost}' if cost else ''}"

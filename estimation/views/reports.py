@@ -1,5 +1,7 @@
 """Reports: made by the worker, kept, downloaded."""
 
+from collections.abc import Iterable
+
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -32,7 +34,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
-    made = sorted(listings.reports_of(row), key=_place)
+    made = in_order(listings.reports_of(row))
     refused = listings.refused_reports(latest) if latest else []
     fresh = [report for report in made if report.estimate_set == latest]
     there = {report.name for report in (*fresh, *refused)}
@@ -104,9 +106,13 @@ def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
     return render(request, "estimation/report_view.html", context)
 
 
-def _place(report: Report) -> tuple[int, int]:
-    """Where a file stands in lists: with those that are good for the same."""
-    return GROUPS.index(REPORTS[report.name].group), list(REPORTS).index(report.name)
+def in_order(made: Iterable[Report]) -> list[Report]:
+    """As files stand in lists: with those that are good for the same."""
+    names = list(REPORTS)
+    return sorted(
+        made,
+        key=lambda each: (GROUPS.index(REPORTS[each.name].group), names.index(each.name)),
+    )
 
 
 def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:

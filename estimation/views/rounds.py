@@ -152,13 +152,14 @@ def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:
     return {
         "figures": figures,
         "targets": TargetForm.of(reached.fields if reached else {}),
+        "cost": row.campaign.cost_of(preview["hours"]),
         "sentence": sentence_of(row, reached=reached, middle=middle, people=people),
     }
 
 
 def figures_of(row: Round, preview: dict[str, Any], people: int) -> PreviewFigures:
     lately = pace(row.campaign).per_day
-    work = Work(row.labels_each, reaching.hours_each(row))
+    work = Work(row.labels_each, reaching.hours_each(row), row.campaign)
     seen = Calendar(per_day=lately, people=people)
     return preview_figures(preview, budget=row.budget, work=work, calendar=seen)
 

@@ -48,6 +48,8 @@ class CampaignWorkRow(Row):
     )
     compared = IntegerField(help_text="So many twos of labels.")
     cost = Number(help_text="Of machine judges, in the unit of their endpoints' prices.")
+    people_cost = Number(help_text="Of these hours, as the campaign says what one costs; or 0.")
+    currency = serializers.CharField(source="campaign.currency")
 
 
 class SiteReportRow(Row):

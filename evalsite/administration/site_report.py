@@ -16,7 +16,7 @@ from judging.models import BatchPair, Campaign, Judgment
 NANO = 10**9
 COLUMNS = (
     "campaign", "name", "state", "judgments", "corrections", "assessors", "hours", "timed",
-    "same_grade", "compared", "machine_cost",
+    "same_grade", "compared", "machine_cost", "people_cost", "currency",
 )  # fmt: skip
 
 
@@ -62,11 +62,15 @@ class CampaignWork:
         return self.seconds / 3600
 
     @property
+    def people_cost(self) -> float:
+        return self.hours * self.campaign.hour_cost
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         return (
             self.campaign.slug, self.campaign.name, self.campaign.state, self.judgments,
             self.corrections, self.assessors, round(self.hours, 3), self.timed, self.same,
-            self.compared, self.cost,
+            self.compared, self.cost, round(self.people_cost, 2), self.campaign.currency,
         )  # fmt: skip
 
 
@@ -98,6 +102,15 @@ class SiteReport:
     @property
     def cost(self) -> float:
         return sum(row.cost for row in self.rows)
+
+    @property
+    def people_cost(self) -> dict[str, float]:
+        """Of the hours that were told, by currency."""
+        found: dict[str, float] = defaultdict(float)
+        for row in self.rows:
+            if row.people_cost:
+                found[row.campaign.currency] += row.people_cost
+        return dict(found)
 
     @property
     def compared(self) -> int:

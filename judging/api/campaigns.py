@@ -12,7 +12,7 @@ from judging import selectors
 from judging.access import ORGANIZER as ORGANIZES
 from judging.access import roles
 from judging.api.base import MEMBER, ORGANIZER, ApiView, CampaignView
-from judging.api.fields import Body, NoBody, Text, Whole, checked
+from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import CampaignDetailRow, CampaignRow, OrganizedCampaignRow
 from judging.models import Campaign, User
@@ -37,6 +37,13 @@ class CampaignChange(Body):
     )
     depth = Whole(required=False, help_text="How deep runs are pooled.")
     lease_minutes = Whole(required=False, help_text="How long a pair is kept for an assessor.")
+    hour_cost = Number(
+        required=False,
+        help_text="What an hour of judging costs, to tell money beside hours; 0: not told.",
+    )
+    currency = Text(
+        max_length=3, required=False, allow_blank=True, help_text="Three capital letters."
+    )
 
 
 class CampaignBody(CampaignChange):

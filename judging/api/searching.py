@@ -48,6 +48,9 @@ class WhichJudgments(PageQuery):
     excluded = serializers.BooleanField(
         required=False, help_text="True: excluded work alone; false: without it."
     )
+    gold = serializers.BooleanField(
+        required=False, help_text="True: answers to gold pairs alone; false: without them."
+    )
     order = serializers.ChoiceField(sorted(ORDERS), required=False)
 
 

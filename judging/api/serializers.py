@@ -109,6 +109,8 @@ class MaterialRow(Row):
 class OrganizedCampaignRow(CampaignRow):
     depth = IntegerField(required=False, help_text="How deep runs are pooled.")
     lease_minutes = IntegerField(required=False)
+    hour_cost = Number(required=False)
+    currency = CharField(required=False)
     archived = DateTimeField(required=False, allow_null=True)
     created = DateTimeField(required=False)
     created_by = CharField(required=False, source="created_by.username")

@@ -1,6 +1,7 @@
 """Campaigns and their life: draft, open, paused, closed; archived, and begun anew from one."""
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -20,6 +21,8 @@ DEFAULT_GRADES = [
     {"name": "Relevant", "meaning": "Answers the topic in part."},
     {"name": "Perfect", "meaning": "Answers the topic fully."},
 ]
+MOST_HOUR_COST = 1_000_000
+CURRENCY = re.compile(r"[A-Z]{3}")
 RESERVED_SLUGS = frozenset({"new"})  # /c/new/ is the page that makes a campaign
 
 
@@ -33,6 +36,8 @@ class CampaignPlan:
     grades: list[dict[str, str]] = field(default_factory=lambda: list(DEFAULT_GRADES))
     depth: int = 100
     lease_minutes: int = 20
+    hour_cost: float = 0.0
+    currency: str = ""
 
 
 def create(*, by: User, plan: CampaignPlan) -> Campaign:
@@ -55,6 +60,8 @@ def create(*, by: User, plan: CampaignPlan) -> Campaign:
                 grades=plan.grades,
                 depth=plan.depth,
                 lease_minutes=plan.lease_minutes,
+                hour_cost=plan.hour_cost,
+                currency=plan.currency,
                 created_by=by,
             )
             role = Membership.Role.ORGANIZER
@@ -102,6 +109,8 @@ def amend(
             "grades": plan.grades,
             "depth": plan.depth,
             "lease_minutes": plan.lease_minutes,
+            "hour_cost": plan.hour_cost,
+            "currency": plan.currency,
         }
         if (plan.grades, plan.depth) != (now.grades, now.depth):
             _refuse_if_fixed(now)
@@ -129,6 +138,8 @@ def plan_of(campaign: Campaign) -> CampaignPlan:
         grades=campaign.grades,
         depth=campaign.depth,
         lease_minutes=campaign.lease_minutes,
+        hour_cost=campaign.hour_cost,
+        currency=campaign.currency,
     )
 
 
@@ -240,3 +251,7 @@ def _check(plan: CampaignPlan) -> None:
     require(named, "grades", "Every grade needs a name.")
     require(1 <= plan.depth <= 10_000, "depth", "Expected a depth from 1 to 10,000.")
     require(1 <= plan.lease_minutes <= 1440, "lease_minutes", "Expected 1 to 1,440 minutes.")
+    most = f"Expected 0 to {MOST_HOUR_COST:,}."
+    require(0.0 <= plan.hour_cost <= MOST_HOUR_COST, "hour_cost", most)
+    told = bool(CURRENCY.fullmatch(plan.currency)) or not (plan.currency or plan.hour_cost)
+    require(told, "currency", "Expected three capital letters, such as EUR.")

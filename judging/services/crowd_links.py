@@ -22,7 +22,6 @@ SIGNS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 """Of codes and names: none looks like another."""
 CODE_SIGNS = 10
 WRITTEN_CODE = re.compile(r"[A-Za-z0-9_-]{1,40}")
-CURRENCY = re.compile(r"[A-Z]{3}")
 MONEYS = ("per_judgment", "per_hour", "bonus", "out_pay")
 
 
@@ -126,7 +125,7 @@ def _check(plan: LinkPlan) -> None:
         fine = 0 <= getattr(plan, name) <= MOST_MONEY
         _require(fine, name, f"Expected an amount from 0 to {MOST_MONEY:,}.")
     told = "Expected three capital letters, such as USD or EUR."
-    _require(bool(CURRENCY.fullmatch(plan.currency)), "currency", told)
+    _require(bool(campaigns.CURRENCY.fullmatch(plan.currency)), "currency", told)
     _check_question(plan)
     _check_codes(plan)
 

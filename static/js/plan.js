@@ -85,6 +85,12 @@ function daysOf(known, line) {
   return `${grouped(whole)} day${whole === 1 ? "" : "s"}`;
 }
 
+/** As the server has it in `Campaign.cost_of`. */
+function costOf(known, hours) {
+  const cost = hours * known.hourCost;
+  return cost >= 0.5 ? `${grouped(cost)} ${known.currency}` : `less than 1 ${known.currency}`;
+}
+
 /** Everything that shows what the budget reaches, but the field that somebody is typing into. */
 function show(known, budget, typing) {
   const line = reachedAt(known, budget);
@@ -108,6 +114,8 @@ function show(known, budget, typing) {
     half_width: `± ${range(line.half_width, width, known.digits, "")}`,
     best: range(100 * line.best_least, 100 * line.best_most, 0, " %"),
     decided: range(100 * line.decided_least, 100 * line.decided_most, 0, " %"),
+    hours: hours < 0.05 ? "less than 0.1 hours" : `about ${grouped(hours, 1)} hours`,
+    cost: costOf(known, hours),
     days: daysOf(known, line),
   };
   for (const place of document.querySelectorAll("#curve [data-say]")) {

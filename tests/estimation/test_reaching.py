@@ -272,3 +272,42 @@ def test_what_a_small_budget_reaches_keeps_no_browser_from_sending_the_form() ->
     form = TargetForm.of({"half_width": "0.0", "best": "0", "decided": "0", "hours": "0.0"})
     fields = [form[name].as_widget() for name in ("half_width", "best", "decided", "hours")]
     assert all('min="0"' in field and 'value="0' in field for field in fields)
+
+
+def test_money_stands_beside_hours_where_the_campaign_says_what_one_costs(
+    drafted: Round, campaign: Campaign, organizer: Client
+) -> None:
+    page = address("round-detail", campaign, drafted.number)
+    assert "EUR" not in text(organizer.get(page))
+    given = {"hour_cost": 30, "currency": "EUR"}
+    there = f"/api/campaigns/{campaign.slug}/"
+    told = organizer.patch(there, given, content_type="application/json").json()
+    assert (told["hour_cost"], told["currency"]) == (30.0, "EUR")
+
+    campaign.refresh_from_db()
+    hours = drafted.preview["hours"]
+    assert hours > 0.1
+    assert campaign.cost_of(hours) == f"{30 * hours:,.0f} EUR"
+    assert campaign.cost_of(0.001) == "less than 1 EUR"
+    found = organizer.get(page)
+    assert f"({campaign.cost_of(hours)})" in found.context["sentence"]
+    reached = found.context["figures"].reached
+    assert reached.cost in text(found)
+    assert '"hourCost": 30.0, "currency": "EUR"' in reached.facts
+    assert f", {reached.cost}." in organizer.get(of(drafted)).json()["text"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"hour_cost": -1, "currency": "EUR"}, {"hour_cost": 1e7, "currency": "EUR"},
+        {"hour_cost": 20}, {"hour_cost": 20, "currency": "eur"}, {"currency": "EURO"},
+    ],
+)  # fmt: skip
+def test_a_cost_that_says_nothing_is_refused(
+    campaign: Campaign, organizer: Client, given: dict[str, object]
+) -> None:
+    there = f"/api/campaigns/{campaign.slug}/"
+    answer = organizer.patch(there, given, content_type="application/json")
+    assert answer.status_code == 400
+    assert re.search("hour_cost|currency", answer.content.decode())

@@ -1,5 +1,7 @@
 """Rounds one after another: what was judged, what counts where, and what can be done."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -7,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
 from estimation.models import Round
+from estimation.scales import ticks_between
 from estimation.services import pausing, rounds
 from estimation.timeline import timeline
 from judging.models import Campaign
@@ -99,3 +102,35 @@ def test_bars_lie_on_the_axis(campaign: Campaign) -> None:
     for line in timeline(campaign).lines:
         assert 0.0 <= line.x <= line.x + line.width <= 100.001
         assert line.width >= 1.5
+
+
+@pytest.mark.parametrize(
+    ("begin", "lasts", "labels"),
+    [
+        ("2026-03-28T22:58:30", timedelta(minutes=4), ["22:59", "23:00", "23:01", "23:02"]),
+        ("2026-03-28T21:30", timedelta(hours=4), ["22:00", "23:00", "00:00", "01:00"]),
+        ("2026-03-28T10:00", timedelta(days=4), ["29 Mar", "30 Mar", "31 Mar", "1 Apr"]),
+        ("2026-12-20T10:00", timedelta(days=60), ["3 Jan", "17 Jan", "31 Jan", "14 Feb"]),
+        ("2026-01-31T10:00", timedelta(days=120), ["Feb 2026", "Mar 2026", "Apr 2026", "May 2026"]),
+        ("1990-06-01T00:00", timedelta(days=14_610), ["Jan 2000", "Jan 2010", "Jan 2020"]),
+        ("2026-01-31T10:00", timedelta(0), []),
+    ],
+)  # fmt: skip
+def test_dates_on_the_axis_are_round_and_where_they_belong(
+    begin: str, lasts: timedelta, labels: list[str]
+) -> None:
+    first = datetime.fromisoformat(begin).replace(tzinfo=UTC)
+    ticks = ticks_between(first, first + lasts)
+    assert [tick.label for tick in ticks][: len(labels)] == labels
+    assert all(0.0 <= tick.at <= 100.0 for tick in ticks)
+    assert [tick.at for tick in ticks] == sorted(tick.at for tick in ticks)
+
+
+def test_every_round_stands_under_one_axis(judged: Round, organizer: Client) -> None:
+    assert judged.drawn is not None
+    Round.objects.update(drawn=judged.drawn - timedelta(days=30))
+    shown = organizer.get(address("round-list", judged.campaign))
+    ticks = shown.context["found"].ticks
+    assert 2 <= len(ticks) <= 5
+    content = shown.content.decode()
+    assert all(content.count(f'x1="{tick.at}%"') == 2 for tick in ticks)

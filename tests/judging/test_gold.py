@@ -11,7 +11,8 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from judging import gold_answers, golds, selectors
+from judging import browsing, gold_answers, golds, selectors
+from judging.browsing import JudgmentFilter
 from judging.errors import UserError
 from judging.formats import known_pairs
 from judging.formats.problems import Problems
@@ -277,6 +278,10 @@ def test_no_reader_of_labels_sees_gold_and_the_database_refuses_that_it_counts()
     assert not selectors.current_judgments().filter(assignment__pair__in=pairs).exists()
     said = selectors.given_judgments().filter(assignment__pair__in=pairs)
     assert said.count() == answers.count()  # so that there was something to be seen
+    for asked, number in ((True, answers.count()), (False, 2 * made.pairs.count())):
+        found = browsing.judgments(made, JudgmentFilter(gold=asked))
+        assert {each.assignment.gold for each in found} == {asked}
+        assert len(found) == number
     assert not made.pairs.filter(pk__in=pairs).exists()
     assert not BatchPair.objects.filter(pair__in=pairs).exists()
     assert {batch.state for batch in made.batches.all()} == {Batch.State.COMPLETE}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
@@ -15,6 +16,7 @@ from judging.models import (
     AuditEntry,
     Campaign,
     Decision,
+    Job,
     KnownGrade,
     Membership,
     User,
@@ -356,6 +358,23 @@ def test_the_first_page_asks_each_for_what_is_theirs(django_assert_max_num_queri
     assert "1 of 4 served pairs" in page
     client.force_login(factories.user("nobody"))
     assert "No campaign yet" in text_of(client.get("/"))
+
+
+def test_the_first_page_tells_all_that_waits_for_an_organizer() -> None:
+    campaign = factories.campaign()
+    factories.assessors(campaign, "anna", "ben")
+    gone, failed = 10_000, Job.State.FAILED
+    Job.objects.create(kind="recompute", target=1, campaign=campaign, state=failed)
+    Job.objects.create(kind="upload", target=gone, campaign=campaign, state=failed)
+    Job.objects.create(kind="recompute", target=2, campaign=campaign)
+    Membership.objects.filter(user__username="anna").update(held=Now())
+    client = Client()
+    client.force_login(campaign.created_by)
+    page = text_of(client.get("/"))
+    assert ">1 failed job</a>" in page
+    assert ">1 held assessor</a>" in page
+    Campaign.objects.update(state=Campaign.State.CLOSED)
+    assert "failed job" not in text_of(client.get("/"))
 
 
 def test_error_pages_say_what_is_wrong_where_htmx_finds_it() -> None:
