@@ -60,16 +60,3 @@ for (const tab of document.querySelectorAll(":is(.site-nav, .tabs) [aria-current
 document.addEventListener("input", (event) => {
   if (event.target.form?.id === "plan") document.getElementById("preview")?.classList.add("stale");
 });
-
-/* A menu closes when somebody goes on elsewhere, and Escape gives the button back. */
-document.addEventListener("click", (event) => {
-  for (const menu of document.querySelectorAll(".menu[open]")) {
-    if (!menu.contains(event.target)) menu.open = false;
-  }
-});
-document.addEventListener("keydown", (event) => {
-  const menu = event.key === "Escape" && document.querySelector(".menu[open]");
-  if (!menu) return;
-  menu.open = false;
-  menu.querySelector("summary").focus();
-});

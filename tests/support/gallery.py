@@ -180,6 +180,10 @@ TABS = (
 )
 
 
+MENUS = ("active", "finished", "unjudged")
+"""With files to take along, with estimates of which none are made, and without any."""
+
+
 def _of_rounds() -> list[Shot]:
     shots = []
     for made, places in (
@@ -210,6 +214,8 @@ def _of_rounds() -> list[Shot]:
         _golden(),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
+    opened = "“Export”"
+    shots += [Shot("organizer", f"/c/{slug}/{RANKING}", press=opened) for slug in MENUS]
     active = Campaign.objects.get(slug="active")
     html = Report.objects.get(estimate_set__round__campaign=active, name="report.html")
     who = Assignment.objects.filter(pair__campaign=active, state="judged")[0].assessor_id

@@ -7,7 +7,11 @@ has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || c
 has_redis() { command -v redis-server >/dev/null; }
 has_nginx() { command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]; }
 has_chromium() {
-  command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+  has_light_chromium || command -v chromium >/dev/null
+}
+# Tests run with Debian's chromium, too, and take several times as long in its windows.
+has_light_chromium() {
+  command -v chromium-headless-shell >/dev/null || command -v google-chrome >/dev/null \
     || compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium-*" >/dev/null
 }
 
@@ -25,7 +29,8 @@ install_chromium() {
   if [ "$(. /etc/os-release; echo "$ID")" = ubuntu ]; then
     .venv/bin/python -m playwright install --with-deps chromium >/dev/null
   else
-    apt_install chromium fonts-dejavu-core
+    apt_install chromium-headless-shell fonts-dejavu-core \
+      || has_chromium || apt_install chromium fonts-dejavu-core
   fi
 }
 
@@ -33,7 +38,7 @@ missing=()
 has_postgres || missing+=(postgresql)
 has_redis || missing+=(redis-server)
 has_nginx || missing+=(nginx)
-has_chromium || missing+=(chromium)
+has_light_chromium || missing+=(chromium)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if may_install; then
@@ -42,7 +47,7 @@ if may_install; then
   has_postgres || apt_install postgresql
   has_redis || apt_install redis-server
   has_nginx || apt_install nginx
-  has_chromium || install_chromium
+  has_light_chromium || install_chromium
 fi
 
 has_postgres || echo "PostgreSQL is missing: sudo apt-get install postgresql. Tests on it are skipped."
