@@ -115,6 +115,8 @@ class CampaignForm(ShownForm):
     def __init__(self, *args: Any, campaign: Campaign | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.campaign = campaign
+        cost = self.initial.get("hour_cost", 0.0)
+        self.initial["hour_cost"] = int(cost) if cost == int(cost) else cost  # 20, not 20.0
         if campaign is not None:
             del self.fields["slug"]
             self.fields["depth"].disabled = selectors.is_drawn(campaign)
