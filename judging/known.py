@@ -1,4 +1,4 @@
-"""Pairs whose grades are known, and rules about how people answer them: the models.
+"""Pairs whose grades are known, what people learn from them, and rules about how they answer.
 
 The rest of the application finds them in ``judging.models``.
 """
@@ -6,7 +6,7 @@ The rest of the application finds them in ``judging.models``.
 from typing import Any
 
 from django.db import models
-from django.db.models import CheckConstraint, Q
+from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from judging.accounts import User
@@ -66,3 +66,84 @@ class QualityRules(models.Model):
 
     def __str__(self) -> str:
         return f"rules of {self.campaign_id}"
+
+
+class Training(models.Model):
+    """The test that new assessors of a campaign pass before they judge, if it is ``obligatory``.
+
+    ``threshold`` is the share of its pairs that must be right; it may be taken ``tries`` times, as
+    often as they like if that is 0.
+    """
+
+    campaign = models.OneToOneField("judging.Campaign", models.CASCADE, related_name="training")
+    obligatory = models.BooleanField(default=False)
+    threshold = models.FloatField(default=0.7)
+    tries = models.PositiveSmallIntegerField(default=2)
+
+    def __str__(self) -> str:
+        return f"training of campaign {self.campaign_id}"
+
+
+class TrainingPair(models.Model):
+    """A document of a topic whose grade is known, with the reason that a learner is told.
+
+    It is no `Pair`: nothing that is said of it can be taken for a judgment.
+    """
+
+    campaign = models.ForeignKey("judging.Campaign", models.CASCADE, related_name="training_pairs")
+    topic = models.ForeignKey("judging.Topic", models.PROTECT, related_name="+")
+    docno = models.CharField(max_length=255)
+    accepted = models.JSONField()
+    reason = models.CharField(max_length=1000, blank=True)
+    created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            UniqueConstraint(fields=["campaign", "topic", "docno"], name="training_pair_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"training pair {self.docno}"
+
+
+class TrainingTry(models.Model):
+    """One walk of somebody through all training pairs; ``passed`` is told when it has ended."""
+
+    campaign = models.ForeignKey("judging.Campaign", models.CASCADE, related_name="training_tries")
+    user = models.ForeignKey(User, models.PROTECT, related_name="training_tries")
+    number = models.PositiveSmallIntegerField()
+    began = models.DateTimeField(db_default=Now())
+    ended = models.DateTimeField(null=True, blank=True)
+    asked = models.PositiveIntegerField(default=0)
+    right = models.PositiveIntegerField(default=0)
+    passed = models.BooleanField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            UniqueConstraint(fields=["campaign", "user", "number"], name="training_try_once"),
+            UniqueConstraint(
+                fields=["campaign", "user"], condition=Q(ended=None), name="training_try_open_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"try {self.number} of {self.user_id}"
+
+
+class TrainingAnswer(models.Model):
+    """What somebody said of a training pair in a try: the first answer is the one."""
+
+    attempt = models.ForeignKey(TrainingTry, models.CASCADE, related_name="answers")
+    pair = models.ForeignKey(TrainingPair, models.CASCADE, related_name="answers")
+    grade = models.PositiveSmallIntegerField()
+    right = models.BooleanField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["attempt", "pair"], name="training_answer_once")]
+
+    def __str__(self) -> str:
+        return f"{self.grade} for {self.pair_id}"

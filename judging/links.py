@@ -85,7 +85,8 @@ class CrowdGuest(models.Model):
     ``identity`` is made of the platform's participant id, or of the device where there is none.
     ``account`` is null of who was screened out. ``consent`` is the SHA-256 of the text that was
     agreed to at ``agreed``. ``device`` is a keyed hash. ``finished``: when they were done; a code
-    of their own is given with it, once.
+    of their own is given with it, once. ``failed``: when they had used up all tries of the
+    campaign's training; they are told what those are who were screened out.
     """
 
     link = models.ForeignKey(CrowdLink, models.CASCADE, related_name="guests")
@@ -99,6 +100,7 @@ class CrowdGuest(models.Model):
     answer = models.CharField(max_length=200, blank=True)
     code = models.CharField(max_length=40, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
+    failed = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["pk"]
@@ -129,5 +131,5 @@ class CrowdGuest(models.Model):
 
     @property
     def is_out(self) -> bool:
-        """Whether the answer to the question has screened them out."""
-        return self.account_id is None
+        """Whether the answer to the question has screened them out, or the training."""
+        return self.account_id is None or self.failed is not None

@@ -19,6 +19,10 @@ from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
 from judging.factors import SecondFactor as SecondFactor  # noqa: PLC0414
 from judging.known import GoldPair as GoldPair  # noqa: PLC0414
 from judging.known import QualityRules as QualityRules  # noqa: PLC0414
+from judging.known import Training as Training  # noqa: PLC0414
+from judging.known import TrainingAnswer as TrainingAnswer  # noqa: PLC0414
+from judging.known import TrainingPair as TrainingPair  # noqa: PLC0414
+from judging.known import TrainingTry as TrainingTry  # noqa: PLC0414
 from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414
 from judging.links import CrowdLink as CrowdLink  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
@@ -106,7 +110,8 @@ class Campaign(models.Model):
 class Membership(models.Model):
     """``held``: since when they are handed nothing new, until an organizer has looked.
 
-    ``held_after``: how many answers to gold there were when one last did.
+    ``held_after``: how many answers to gold there were when one last did. ``learns``: until they
+    have passed the campaign's training, or an organizer lets them judge without.
     """
 
     class Role(models.TextChoices):
@@ -119,6 +124,7 @@ class Membership(models.Model):
     held = models.DateTimeField(null=True, blank=True)
     held_why = models.CharField(max_length=500, blank=True, default="", db_default="")
     held_after = models.PositiveIntegerField(default=0, db_default=0)
+    learns = models.BooleanField(default=False, db_default=False)
     created = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -25,7 +25,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Now
 
-from judging import golds
+from judging import golds, lessons
 from judging.clock import seconds_from_now
 from judging.guests import is_full
 from judging.models import (
@@ -429,6 +429,7 @@ def empty_queue(campaign: Campaign, user: User | None = None) -> str:
     (drawn yet), held, others, chosen, halted, complete.
 
     ``excluded``: the user's work is; ``looked``: they wait until an organizer has looked at it;
+    ``training``: they have not passed that yet;
     ``enough``: a guest has judged as many as they may; ``held``: what is left is kept back for a
     while; ``others``: pairs are left, but other assessors hold them or this one has answered them
     all; ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
@@ -458,6 +459,8 @@ def _nothing_for(campaign: Campaign, user: User) -> str:
         return "excluded"
     if is_held(campaign, user):
         return "looked"
+    if lessons.is_learning(campaign, user):
+        return "training"
     return "enough" if is_full(user) else ""
 
 

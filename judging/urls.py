@@ -22,6 +22,7 @@ from judging.views import (
     second_factors,
     sign_in,
     sign_on,
+    training,
     work,
 )
 
@@ -86,6 +87,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<slug:slug>/gold/rules/", gold.rules, name="gold-rules"),
     path("c/<slug:slug>/gold/<int:pk>/retire/", gold.retire, name="gold-retire"),
     path("c/<slug:slug>/gold/<int:pk>/restore/", gold.restore, name="gold-restore"),
+    path("c/<slug:slug>/training/", training.learn, name="training"),
+    path("c/<slug:slug>/training/begin/", training.begin, name="training-begin"),
+    path("c/<slug:slug>/training/set/", training.training_set, name="training-set"),
+    path("c/<slug:slug>/training/set/add/", training.add, name="training-add"),
+    path("c/<slug:slug>/training/set/ask/", training.ask, name="training-ask"),
+    path("c/<slug:slug>/training/set/<int:pk>/remove/", training.remove, name="training-remove"),
+    path("c/<slug:slug>/assessors/<int:pk>/admit/", training.admit, name="training-admit"),
     path("c/<slug:slug>/judgments/<int:pk>/gold/", gold.mark, name="gold-mark"),
     path("c/<slug:slug>/queue/", queue.todo, name="queue"),
     path("c/<slug:slug>/queue/seen/", queue.mark, name="queue-seen"),

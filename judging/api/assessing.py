@@ -34,6 +34,7 @@ REASONS = {
     "closed": "campaign_not_open",
     "excluded": "work_excluded",
     "looked": "work_looked_at",
+    "training": "training_first",
     "enough": "enough_judged",
     "nothing": "nothing_drawn",
     "held": "held_back",

@@ -16,9 +16,9 @@ from judging.api.pagination import PageQuery, page_shape
 from judging.api.people import ReasonBody
 from judging.api.serializers_people import GoldRow, PersonRow, RulesRow
 from judging.formats import known_pairs
-from judging.formats.known_pairs import MOST, MOST_REASON
+from judging.formats.known_pairs import MOST, MOST_REASON, KnownPair
 from judging.formats.problems import Problems
-from judging.models import GoldPair, User
+from judging.models import Campaign, GoldPair, User
 from judging.services import gold, quality
 
 SCORE: dict[str, Any] = {
@@ -50,6 +50,19 @@ class RulesBody(Body):
     exclude_hasty = Flag(required=False)
 
 
+def pairs_of(campaign: Campaign, data: Any) -> tuple[list[KnownPair], Problems]:
+    """Pairs with known grades, and what is wrong with them, by place from 1."""
+    problems, found = Problems("pairs"), []
+    for line, each in enumerate(checked(GoldBody, data)["pairs"], start=1):
+        values = {**each, "grade": each["grades"]}
+        del values["grades"]
+        pair = known_pairs.checked(line, values, problems, max_grade=campaign.max_grade)
+        found += [pair] if pair else []
+    known_pairs.refuse_twice(found, problems)
+    gold.check_material(campaign, found, problems)
+    return found, problems
+
+
 class GoldPairs(CampaignView):
     section = "People"
     query = PageQuery
@@ -63,15 +76,7 @@ class GoldPairs(CampaignView):
     @extend_schema(request=GoldBody, responses={201: GoldRow(many=True)})
     def post(self, request: Request, slug: str) -> Response:
         """Make gold of all of them, or of none: `errors` name what is wrong, by place from 1."""
-        given = checked(GoldBody, request.data)["pairs"]
-        problems, found = Problems("pairs"), []
-        for line, each in enumerate(given, start=1):
-            values = {**each, "grade": each["grades"]}
-            del values["grades"]
-            pair = known_pairs.checked(line, values, problems, max_grade=self.campaign.max_grade)
-            found += [pair] if pair else []
-        known_pairs.refuse_twice(found, problems)
-        gold.check_material(self.campaign, found, problems)
+        found, problems = pairs_of(self.campaign, request.data)
         made = gold.add(campaign=self.campaign, by=self.user, found=found, problems=problems)
         pks = {row.pk for row in made}
         rows = [line for line in gold_answers.lines(self.campaign) if line.gold.pk in pks]

@@ -253,7 +253,7 @@ class AssignmentRow(Row):
 REASONS = (
     "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "held_back",
     "campaign_not_open", "nothing_drawn", "work_excluded", "work_looked_at",
-    "enough_judged",
+    "enough_judged", "training_first",
 )  # fmt: skip
 
 

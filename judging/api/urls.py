@@ -16,6 +16,7 @@ from judging.api import (
     people,
     queue,
     searching,
+    training,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -87,6 +88,17 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("gold/", gold.GoldPairs.as_view(), name="api-gold"),
     path("gold/<int:gold_pair>/retire/", gold.RetireGold.as_view(), name="api-gold-retire"),
     path("gold/<int:gold_pair>/restore/", gold.RestoreGold.as_view(), name="api-gold-restore"),
+    path("training/", training.TrainingOfCampaign.as_view(), name="api-training"),
+    path("training/pairs/", training.TrainingPairs.as_view(), name="api-training-pairs"),
+    path(
+        "training/pairs/<int:training_pair>/",
+        training.OneTrainingPair.as_view(),
+        name="api-training-pair",
+    ),
+    path("training/lesson/", training.LessonNow.as_view(), name="api-lesson"),
+    path("training/lesson/begin/", training.BeginLesson.as_view(), name="api-lesson-begin"),
+    path("training/lesson/answer/", training.AnswerLesson.as_view(), name="api-lesson-answer"),
+    path("people/<int:person>/admit/", training.AdmitLearner.as_view(), name="api-person-admit"),
     path("quality-rules/", gold.Rules.as_view(), name="api-quality-rules"),
     path("exclusions/", people.Exclusions.as_view(), name="api-exclusions"),
     path(

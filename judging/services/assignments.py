@@ -36,8 +36,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
     can one whose membership has ended meanwhile: nobody would give the place back; nor one whose
-    work is excluded, or who waits until an organizer has looked at it; nor a guest who has as many
-    as they may have.
+    work is excluded, or who waits until an organizer has looked at it, or has yet to pass the
+    training; nor a guest who has as many as they may have.
     """
     if campaign.state != Campaign.State.OPEN:
         return None
@@ -76,7 +76,8 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
 
 def _memberships(campaign: Campaign, by: User) -> QuerySet[Membership]:
     role = Membership.Role.ASSESSOR
-    return Membership.objects.filter(campaign=campaign, user=by, role=role, held=None)
+    rows = Membership.objects.filter(campaign=campaign, user=by, role=role)
+    return rows.filter(held=None, learns=False)
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:

@@ -101,7 +101,7 @@ def _chosen_gold() -> QuerySet[Any, Any]:
 def _taken() -> tuple[QuerySet[Pair], dict[str, object]]:
     role = Membership.Role.ASSESSOR
     member = Membership.objects.filter(
-        campaign=OuterRef("campaign"), user=Slot("assessor"), role=role, held=None
+        campaign=OuterRef("campaign"), user=Slot("assessor"), role=role, held=None, learns=False
     )
     free = Pair.every.filter(
         Exists(member), pk=Slot("pair"), decided=False, held__lt=Slot("labels")

@@ -203,7 +203,11 @@ def finish(*, guest: CrowdGuest) -> bool:
     they skipped, when nothing is left for them. Asked again, the same code is told again.
     """
     account = guest.account
-    if account is None or not (guest.finished or _is_done(guest.link.campaign, account)):
+    if (
+        account is None
+        or guest.is_out
+        or not (guest.finished or _is_done(guest.link.campaign, account))
+    ):
         return False
     with transaction.atomic():
         _end(account)

@@ -17,7 +17,7 @@ from judging.accounts import QRELS, name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import addresses, audit, campaigns, letters, present
+from judging.services import addresses, audit, campaigns, letters, present, training
 from judging.statements import Slot, columns_of, reads, row_of
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
@@ -74,6 +74,7 @@ def join(*, campaign: Campaign, by: User, user: User, role: str) -> tuple[Member
     """Makes an account a member, inside the caller's transaction."""
     membership, created = Membership.objects.get_or_create(campaign=campaign, user=user, role=role)
     if created:
+        training.welcome(membership)
         audit.record(
             "add member",
             by=by,

@@ -36,6 +36,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
         "Judging": (
             ("people", "People"),
             ("crowd-links", "Crowd links"),
+            ("training-set", "Training"),
             ("gold", "Gold and rules"),
             ("judgment-list", "Judgments"),
             ("queue", QUEUE),
@@ -87,6 +88,7 @@ CHAPTERS = {
     "crowd-links": "crowd-links",
     "crowd-link": "crowd-links",
     "gold": "gold-and-rules",
+    "training-set": "training",
     "gold-add": "gold-and-rules",
     "gold-rules": "gold-and-rules",
     "gold-mark": "gold-and-rules",

@@ -82,6 +82,8 @@ def on_desk(
     context: dict[str, Any] = {"campaign": campaign, "last": last, "saved": saved, "back": "judge"}
     if sheet is None:
         context["why"] = selectors.empty_queue(campaign, user_of(request))
+        if context["why"] == "training" and not by_htmx(request):
+            return redirect("training", slug=campaign.slug)
         context["progress"] = selectors.own_progress(campaign, user_of(request))
         context["idle"] = idle_version(campaign, user_of(request)) or ""
     else:

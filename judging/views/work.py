@@ -151,6 +151,8 @@ def done(request: HttpRequest, key: str) -> HttpResponse:
     guest = _signed_in(request, link)
     if guest is None or not isinstance(guest.account, User):
         return redirect("work", key=key)
+    if guest.is_out:
+        return redirect("work", key=key)
     is_done = entering.finish(guest=guest)
     code = guest.told_code
     context = {

@@ -146,7 +146,7 @@ def test_every_page(
     assert not any(found.values()), {place: there for place, there in found.items() if there}
 
 
-HAS_NO_HELP = ("judge", "judge-correct", "manual", "manual-start")
+HAS_NO_HELP = ("judge", "training", "judge-correct", "manual", "manual-start")
 
 
 def test_every_page_opens_its_chapter_of_the_guide(site: Site, gallery: dict[str, Any]) -> None:

@@ -1,11 +1,13 @@
 """A round is planned and drawn in a real browser: what is on show is drawn, and nothing else."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import sign_in
+from tests.support.browser import Watched
 from tests.support.crowd import Organizer, got, key_of
 from tests.support.material import small_material
+from tests.support.page_checks import overflow
 from tests.support.site import Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -151,6 +153,31 @@ def test_the_curve_and_every_field_follow_one_another(
     row = got(planned.api.get(f"{planned.base}rounds/1/"))
     asked = got(planned.api.get(f"{planned.base}rounds/1/reach/?target=hours&wanted=0.4"))
     assert row["budget"] == typed == asked["budget"], "page and server read one table alike"
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (820, 1180)])
+def test_the_curve_is_moved_by_a_finger(
+    demo: Site, chromium: Watched, planned: Organizer, width: int, height: int
+) -> None:
+    """On a phone and on a tablet; with what an hour costs, page and server tell the same sum."""
+    given = {"hour_cost": 2000, "currency": "EUR"}
+    got(planned.api.patch(planned.base, given))
+    size: ViewportSize = {"width": width, "height": height}
+    page = chromium.new_page(viewport=size, has_touch=True, is_mobile=True)
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    chart = page.get_by_role("slider").first
+    chart.scroll_into_view_if_needed()
+    surface = chart.locator(".surface").bounding_box()
+    assert surface is not None
+    page.touchscreen.tap(surface["x"] + 0.8 * surface["width"], surface["y"] + 60)
+    tapped = budget_of(page)
+    assert tapped > 60
+    said = page.locator("#curve [data-say=cost]").inner_text()
+    expect(page.locator(".draw-sentence")).to_contain_text(f"About {tapped} pairs of")
+    expect(page.locator("#curve [data-say=cost]")).to_have_text(said)
+    assert said in got(planned.api.get(f"{planned.base}rounds/1/reach/"))["text"]
+    assert overflow(page) <= 0
 
 
 @pytest.mark.parametrize("target", ["half_width", "best", "decided", "hours"])

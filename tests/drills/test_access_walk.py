@@ -39,6 +39,7 @@ from judging.services import (
     factors,
     gold,
     members,
+    training,
 )
 from judging.services.crowd_links import LinkPlan
 from tests.support import choices, factories
@@ -164,6 +165,13 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/hold/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/go-on/": (NO, organizing(409)),  # they do not wait
+    f"{CAMPAIGN}assessors/<int:pk>/admit/": (NO, organizing(409)),  # they need not learn
+    f"{CAMPAIGN}training/": (assessing(), assessing(302)),
+    f"{CAMPAIGN}training/begin/": (NO, assessing(302)),
+    f"{CAMPAIGN}training/set/": (organizing(), NO),
+    f"{CAMPAIGN}training/set/add/": (NO, organizing(302)),
+    f"{CAMPAIGN}training/set/ask/": (NO, organizing(302)),
+    f"{CAMPAIGN}training/set/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/": (organizing(), NO),
     f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
@@ -258,6 +266,9 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
     f"{CAMPAIGN}assessors/<int:pk>/hold/": {"reason": "let us talk"},
     f"{CAMPAIGN}gold/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
+    f"{CAMPAIGN}training/": {"pair": "1", "grade": "1"},
+    f"{CAMPAIGN}training/set/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
+    f"{CAMPAIGN}training/set/ask/": {"percent": "70", "tries": "2"},
     f"{CAMPAIGN}gold/mix/": {"every": "12"},
     f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
     f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
@@ -343,6 +354,7 @@ def _world() -> World:
             "accounts": assessor.pk,
             "exclusions": exclusion.pk,
             "gold": gold_pair(made),
+            "set": training_pair(made),
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,
@@ -363,6 +375,12 @@ def _world() -> World:
 def gold_pair(made: Campaign) -> int:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "gold.csv")
     return gold.add(campaign=made, by=made.created_by, found=found, problems=problems)[0].pk
+
+
+def training_pair(made: Campaign) -> int:
+    found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "training.csv")
+    by = made.created_by
+    return training.add(campaign=made, by=by, found=found, problems=problems)[0].pk
 
 
 def factor_of(user: User) -> SecondFactor:

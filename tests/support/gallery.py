@@ -38,6 +38,7 @@ from judging.services import (
 from tests.support import chat, evaluation, factories
 from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
+from tests.support import gallery_lessons as lessons
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
 """The newcomer is nobody's member; the beginner may create campaigns, and has none; guest and
@@ -45,13 +46,6 @@ leaver came by a crowd link, and the latter is done."""
 BAD_RUN = b"t1 Q0 d1 1 2.5 bad\nt1 Q0 d1 2 2.0 bad\nt1 Q0 d2 3 not-a-number bad\nt1 Q0\n" * 5
 ODD_RUN = b"t1 Q0 d1 1 2.0 odd\nt1 Q0 d2 2 2.0 odd\nt1 Q0 nowhere 3 1.0 odd\n"
 GUIDELINES = "Judge the document as a whole.\n\nWhat is only in its title counts as well."
-WORDS = ("Not relevant", "Related", "Partly relevant", "Highly relevant", "Perfectly relevant")
-FIVE = [
-    {"name": name, "meaning": f"{name}: what the guidelines call so, seen from the topic alone."}
-    for name in WORDS
-]
-YES_NO = [{"name": "Not relevant", "meaning": ""}, {"name": "Relevant", "meaning": "Of use."}]
-MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ def _of_organizers() -> list[Shot]:
     document = f"material/documents/{full.documents.all()[0].pk}/"
     places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
     return [
-        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/"),
+        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/", "training/set/"),
         *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
     ]
 
@@ -212,6 +206,7 @@ def _of_rounds() -> list[Shot]:
         (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
         _crowd(),
         _golden(),
+        (lessons.learned(), ("training/set/",)),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     opened = "“Export”"
@@ -318,7 +313,7 @@ def _asking() -> list[Shot]:
 
 
 def _of_assessors() -> list[Shot]:
-    scales = {"yes-no": YES_NO, "four": None, "five": FIVE, "twenty-one": MANY}
+    scales = {"yes-no": states.YES_NO, "four": None, "five": states.FIVE, "twenty-one": states.MANY}
     shots = []
     for slug, grades in scales.items():
         desk = _desk(slug, grades)
@@ -330,6 +325,7 @@ def _of_assessors() -> list[Shot]:
     shots += [Shot("assessor", "/c/five/judge/", press=key) for key in ("c", "s")]
     two = _desk("preferred", None, two=True)
     shots += [Shot("assessor", two), Shot("assessor", two, press="?")]
+    shots += [Shot("assessor", address) for address in lessons.of_learners(_bare)]
     return [*shots, *(Shot("assessor", f"/c/{slug}/judge/") for slug in _idle())]
 
 

@@ -34,6 +34,14 @@ SWAPS = {
 }  # fmt: skip
 NAMES = ("READWARE", "iit99ma", "fub99", "bm25-rm3-tuned-on-2019.v", "mds08a", "dense_ce_")
 
+WORDS = ("Not relevant", "Related", "Partly relevant", "Highly relevant", "Perfectly relevant")
+FIVE = [
+    {"name": name, "meaning": f"{name}: what the guidelines call so, seen from the topic alone."}
+    for name in WORDS
+]
+YES_NO = [{"name": "Not relevant", "meaning": ""}, {"name": "Relevant", "meaning": "Of use."}]
+MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
+
 
 def organized(made: Campaign) -> Campaign:
     role = Membership.Role.ORGANIZER

@@ -235,7 +235,8 @@ class World:
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
         self.clients["organizer"].post(f"{self.base}links/", LINK)
         gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
-        assert self.clients["organizer"].post(f"{self.base}gold/", gold).status_code == 201
+        for place in ("gold/", "training/pairs/"):
+            assert self.clients["organizer"].post(f"{self.base}{place}", gold).status_code == 201
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -282,6 +283,7 @@ class World:
             "person": first("people/")["id"],
             "exclusion": first("exclusions/")["id"],
             "gold_pair": first("gold/")["id"],
+            "training_pair": first("training/pairs/")["id"],
             "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
