@@ -206,7 +206,7 @@ def test_a_forgotten_password_is_set_by_a_letter(
     page.get_by_label("User name or e-mail address").fill("erna@example.org")
     page.get_by_role("button", name="Send me a letter").click()
     expect(page.get_by_text("If there is such an account")).to_be_visible()
-    (text,) = named.wait_until(lambda: post.to("erna@example.org"), 60, what="the letter")
+    (text,) = named.wait_until(lambda: post.to("erna@example.org"), what="the letter")
     (address,) = re.findall(r"http\S+/reset/\S+", text)
     page.goto(address)
     page.get_by_label("Password", exact=True).fill("another-horse-8")

@@ -68,7 +68,7 @@ def test_a_deletion_that_is_killed_goes_on_and_leaves_nothing(
         assert documents(site) == left, "somebody goes on, though nobody is there"
         site.workers[0].start()
 
-    site.wait_until(lambda: campaigns(site) == 1, 60, what="it is deleted")
+    site.wait_until(lambda: campaigns(site) == 1, what="it is deleted")
     assert rows_of(site) == before
     assert got(other.api.get(f"{other.base}estimates/")) == told
     actions = [line["action"] for line in audit(site)]
@@ -95,8 +95,8 @@ def filled(organizer: Organizer, *, more: int = 0) -> Organizer:
     organizer.await_recompute(30)
     site, reports = organizer.site, f"{organizer.base}reports/"
     asked = lambda: organizer.api.post(reports, {"round": 1}).status == 202  # noqa: E731
-    site.wait_until(asked, 60, what="estimates to report")
-    site.wait_until(lambda: all_reports(organizer), 60, what="reports")
+    site.wait_until(asked, what="estimates to report")
+    site.wait_until(lambda: all_reports(organizer), what="reports")
     return organizer
 
 

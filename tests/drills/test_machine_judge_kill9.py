@@ -89,7 +89,7 @@ def kill_now_and_then(site: Site, stub: Chat, *, before: int = 0, until: int = 1
     rng = random.Random(SEED)
     for number in range(KILLS):
         seen = stub.calls
-        site.wait_until(lambda seen=seen: stub.calls > seen + 8, 60, what="it is asked")  # type: ignore[misc]
+        site.wait_until(lambda seen=seen: stub.calls > seen + 8, what="it is asked")  # type: ignore[misc]
         if stub.calls - before > until:
             return
         time.sleep(rng.uniform(0, 0.2))

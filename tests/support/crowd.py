@@ -63,11 +63,11 @@ class Organizer:
             for row in got(self.api.upload(f"{self.base}uploads/", {"kind": kind}, parts), 201)
         ]
 
-    def upload(self, files: Files, kind: str, *, seconds: float = 60) -> None:
+    def upload(self, files: Files, kind: str, *, seconds: float = 150) -> None:
         """Uploads files and waits until each is accepted."""
         self.wait_accepted(self.send(files, kind), seconds=seconds)
 
-    def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 60) -> None:
+    def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 150) -> None:
         for upload in uploads:
             ask = partial(self.read_already, upload)
             row = self.site.wait_until(ask, seconds, what=f"upload {upload} is read")
@@ -84,7 +84,7 @@ class Organizer:
         row: dict[str, Any] = got(self.api.get(f"{self.base}uploads/{upload}/"))
         return {} if row["state"] in ("stored", "reading") else row
 
-    def draft(self, *, seconds: float = 60, **plan: Any) -> dict[str, Any]:
+    def draft(self, *, seconds: float = 150, **plan: Any) -> dict[str, Any]:
         """Drafts a round and returns it with its preview."""
         number = got(self.api.post(f"{self.base}rounds/", plan), 201)["number"]
         ask = partial(self._previewed, number)
@@ -95,7 +95,7 @@ class Organizer:
         assert row["jobs"]["preview"]["state"] != "failed", row["jobs"]["preview"]
         return row if row["preview"] else {}
 
-    def draw(self, number: int = 1, *, seconds: float = 60) -> None:
+    def draw(self, number: int = 1, *, seconds: float = 150) -> None:
         got(self.api.post(f"{self.base}rounds/{number}/draw/"), 202)
         self.site.wait_until(partial(self._drawn, number), seconds, what="the draw")
 
@@ -127,7 +127,7 @@ class Organizer:
         assert joined.status == 302, joined.text[:500]
         return key_of(self.site, name)
 
-    def final_estimates(self, batches: int, *, seconds: float = 60) -> dict[str, Any]:
+    def final_estimates(self, batches: int, *, seconds: float = 150) -> dict[str, Any]:
         """Waits until the estimates rest on so many batches and nothing is due any more.
 
         Meanwhile what has ended is started again, as the supervisor does.
@@ -310,7 +310,7 @@ class Shift:
     An assertion that fails in a thread fails the block.
     """
 
-    def __init__(self, assessors: Iterable[Assessor], *, seconds: float = 120) -> None:
+    def __init__(self, assessors: Iterable[Assessor], *, seconds: float = 200) -> None:
         self.assessors = list(assessors)
         self.seconds = seconds
         self.stop = threading.Event()

@@ -90,7 +90,7 @@ class Postgres:
             )
         self.wait_ready()
 
-    def wait_ready(self, seconds: float = 30) -> None:
+    def wait_ready(self, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:

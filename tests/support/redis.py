@@ -55,7 +55,7 @@ class RedisServer:
         )
         self._wait_ready()
 
-    def _wait_ready(self, seconds: float = 15) -> None:
+    def _wait_ready(self, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:

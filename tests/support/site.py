@@ -176,11 +176,14 @@ class Site:
         except OSError:
             return False
 
-    def wait_ready(self, seconds: float = 40) -> None:
+    def wait_ready(self, seconds: float = 150) -> None:
         self.wait_until(self.ready, seconds, what="the site is ready")
 
-    def wait_until(self, ask: Callable[[], T], seconds: float = 30, *, what: str = "it") -> T:
-        """Asks until the answer is true, and returns it; else fails with the logs."""
+    def wait_until(self, ask: Callable[[], T], seconds: float = 150, *, what: str = "it") -> T:
+        """Asks until the answer is true, and returns it; else fails with the logs.
+
+        A machine with other things to do takes several times as long as a quiet one.
+        """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
             if time.monotonic() > deadline:
