@@ -125,8 +125,12 @@ def _ask(campaign: Campaign, *, learns: bool) -> None:
 
 
 def welcome(membership: Membership) -> None:
-    """A new assessor learns first where that is required; inside the caller's transaction."""
-    if membership.role == ASSESSOR and lessons.training_of(membership.campaign).obligatory:
+    """A new assessor learns first where that is obligatory, unless they have passed before; inside
+    the caller's transaction."""
+    campaign, user = membership.campaign, membership.user
+    if membership.role != ASSESSOR or not lessons.training_of(campaign).obligatory:
+        return
+    if not TrainingTry.objects.filter(campaign=campaign, user=user, passed=True).exists():
         Membership.objects.filter(pk=membership.pk).update(learns=True)
         membership.learns = True
 

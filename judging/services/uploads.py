@@ -372,7 +372,10 @@ def remove(*, upload: Upload, by: User) -> None:
                 _drop_pairs(campaign)
             upload.delete()
         except ProtectedError:
-            message = "A round names what this file brought. Change or discard a drafted one first."
+            message = (
+                "A round, gold or the training names what this file brought. Change or discard a "
+                "drafted round, or take out these pairs, first."
+            )
             raise UserError("in_use", message, status=409) from None
         transaction.on_commit(lambda: file.delete(save=False))
 

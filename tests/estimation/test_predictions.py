@@ -228,7 +228,7 @@ def test_they_stay_while_a_round_names_them(state: str) -> None:
     used.predictions = row
     used.save()
 
-    with pytest.raises(UserError, match="A round names what this file brought") as refused:
+    with pytest.raises(UserError, match="names what this file brought") as refused:
         uploads.remove(upload=row.upload, by=made.created_by)
 
     assert (refused.value.code, refused.value.status) == ("in_use", 409)

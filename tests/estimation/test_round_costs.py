@@ -192,7 +192,7 @@ def test_a_table_stays_while_a_round_names_it(campaign: Campaign) -> None:
     table(campaign)
     evaluation.drafted(campaign, costs="uploaded", cost_table="prices")
     upload = Prediction.objects.get().upload
-    with pytest.raises(UserError, match="A round names what this file brought"):
+    with pytest.raises(UserError, match="names what this file brought"):
         uploads.remove(upload=upload, by=campaign.created_by)
 
 

@@ -124,7 +124,7 @@ def test_what_is_not_there_and_too_many_are_refused(campaign: Campaign) -> None:
 def test_they_stay_while_a_round_names_them(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign, **ADAPTIVE, predictions="first", more_predictions=["second"])
     second, third = (campaign.uploads.get(name=f"{name}.tsv") for name in ("second", "third"))
-    with pytest.raises(UserError, match="A round names what this file brought"):
+    with pytest.raises(UserError, match="names what this file brought"):
         uploads.remove(upload=second, by=campaign.created_by)
     uploads.remove(upload=third, by=campaign.created_by)
     rounds.amend(row=row, by=campaign.created_by, chosen={"more_predictions": []})

@@ -28,6 +28,7 @@ from judging.services import (
     gold,
     members,
     training,
+    uploads,
 )
 from judging.services.judgments import Saying
 from judging.services.training import TrainingPlan
@@ -322,3 +323,20 @@ def test_an_invited_member_is_asked_too(made: Campaign) -> None:
     row, _ = members.add(campaign=made, by=made.created_by, username="dora", role="assessor")
     assert row.learns
     assert learns(made, row.user)
+
+
+def test_who_has_passed_before_need_not_again(made: Campaign) -> None:
+    ask(made, threshold=0.3)
+    anna = joined(made, "anna")
+    walk(made, anna, right=3)
+    members.remove(membership=made.memberships.get(user=anna), by=made.created_by)
+    assert not learns(made, joined(made, "anna"))
+
+
+def test_material_that_is_taught_from_stays(made: Campaign) -> None:
+    made.batches.all().delete()
+    Pair.objects.all().delete()
+    topics = made.uploads.get(kind=Upload.Kind.TOPICS)
+    with pytest.raises(UserError, match="the training names"):
+        uploads.remove(upload=topics, by=made.created_by)
+    assert made.topics.count() == 2
