@@ -55,14 +55,19 @@ def add(
         campaigns.lock(campaign.pk)
         topics = _topics(campaign, found)
         _check_new(campaign, found, problems)
-        if not problems.ok:
-            told = problems.as_dict()
-            count = told["error_count"]
-            message = f"{count:,} problem{'s' if count > 1 else ''}: no pair has been added."
-            raise UserError("gold_invalid", message, data={"errors": told["errors"]})
+        refuse_faults(problems, "gold_invalid")
         made = [_made(campaign, by, pair, topics[pair.topic]) for pair in found]
         audit.record("add gold", by=by, campaign=campaign, pairs=len(made))
     return made
+
+
+def refuse_faults(problems: Problems, code: str) -> None:
+    """Raises UserError with that code and all ``errors``, if anything is wrong."""
+    if not problems.ok:
+        told = problems.as_dict()
+        count = told["error_count"]
+        message = f"{count:,} problem{'s' if count > 1 else ''}: no pair has been added."
+        raise UserError(code, message, data={"errors": told["errors"]})
 
 
 def _check_new(campaign: Campaign, found: Sequence[KnownPair], problems: Problems) -> None:

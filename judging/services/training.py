@@ -24,7 +24,7 @@ from judging.models import (
     TrainingTry,
     User,
 )
-from judging.services import audit, campaigns, present
+from judging.services import audit, campaigns, gold, present
 
 MOST_TRIES = 100
 ASSESSOR = Membership.Role.ASSESSOR
@@ -51,11 +51,7 @@ def add(
         for pair in found:
             if (pair.topic, pair.docno) in there:
                 problems.error(pair.line, "docno", "this pair is in the training already")
-        if not problems.ok:
-            told = problems.as_dict()
-            count = told["error_count"]
-            message = f"{count:,} problem{'s' if count > 1 else ''}: no pair has been added."
-            raise UserError("training_invalid", message, data={"errors": told["errors"]})
+        gold.refuse_faults(problems, "training_invalid")
         made = [
             TrainingPair.objects.create(
                 campaign=campaign,

@@ -1,5 +1,6 @@
 """Gold pairs, and the rules about people that rest on them."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -43,21 +44,28 @@ def _page(
 @require_POST
 def add(request: HttpRequest, slug: str) -> HttpResponse:
     """All pairs of a file, or none."""
-    user = user_of(request)
-    campaign = organized_campaign(user, slug)
-    form = KnownPairsForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _page(request, campaign, form=form, status=400)
-    found, problems = services.read(campaign, *form.asked())
-    try:
-        made = services.add(campaign=campaign, by=user, found=found, problems=problems)
-    except UserError as error:
-        blame(form, error)
-        told = error.data.get("errors", [])
-        return _page(request, campaign, form=form, problems=told, status=400)
-    count = len(made)
+    campaign = organized_campaign(user_of(request), slug)
+    form, problems, count = brought(request, campaign, services.add)
+    if not count:
+        return _page(request, campaign, form=form, problems=problems, status=400)
     messages.success(request, f"{count:,} pair{'s are' if count > 1 else ' is'} gold now.")
     return redirect("gold", slug=slug)
+
+
+def brought(
+    request: HttpRequest, campaign: Campaign, add: Callable[..., Sequence[object]]
+) -> tuple[KnownPairsForm, list[dict[str, Any]], int]:
+    """The form, what is wrong by line, and how many pairs of it a service has added."""
+    form = KnownPairsForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return form, [], 0
+    found, problems = services.read(campaign, *form.asked())
+    try:
+        made = add(campaign=campaign, by=user_of(request), found=found, problems=problems)
+    except UserError as error:
+        blame(form, error)
+        return form, error.data.get("errors", []), 0
+    return form, [], len(made)
 
 
 @require_POST

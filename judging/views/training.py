@@ -16,8 +16,9 @@ from judging.forms import blame
 from judging.forms_gold import KnownPairsForm
 from judging.forms_training import LearnedForm, TrainingForm
 from judging.models import Campaign, TrainingPair
-from judging.services import gold, training
+from judging.services import training
 from judging.sheets import document
+from judging.views.gold import brought
 
 
 @never_cache
@@ -98,19 +99,10 @@ def _page(
 @require_POST
 def add(request: HttpRequest, slug: str) -> HttpResponse:
     """All pairs of a file, or none."""
-    user = user_of(request)
-    campaign = organized_campaign(user, slug)
-    form = KnownPairsForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _page(request, campaign, form=form, status=400)
-    found, problems = gold.read(campaign, *form.asked())
-    try:
-        made = training.add(campaign=campaign, by=user, found=found, problems=problems)
-    except UserError as error:
-        blame(form, error)
-        told = error.data.get("errors", [])
-        return _page(request, campaign, form=form, problems=told, status=400)
-    count = len(made)
+    campaign = organized_campaign(user_of(request), slug)
+    form, problems, count = brought(request, campaign, training.add)
+    if not count:
+        return _page(request, campaign, form=form, problems=problems, status=400)
     messages.success(request, f"{count:,} pair{'s' if count > 1 else ''} added.")
     return redirect("training-set", slug=slug)
 
