@@ -12,7 +12,7 @@ from estimation.models import Round
 from judging import selectors as judging
 from judging.models import BatchPair, Campaign
 from judging.pace import Pace, pace
-from judging.stuck import handed_pairs
+from judging.stuck import may_judge
 from judging.workers import Service, unserved
 
 
@@ -82,7 +82,7 @@ class Situation:
     @cached_property
     def assessors(self) -> int:
         """Who is handed pairs: those whose work is excluded are not."""
-        return handed_pairs(self.campaign).count()
+        return may_judge(self.campaign).count()
 
     @cached_property
     def unserved(self) -> list[Service]:

@@ -29,9 +29,10 @@ class StuckPair:
 def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """Unfinished pairs of open batches that were skipped, or that no assessor could still take.
 
-    Whoever met the document as gold is not handed it again (`golds`).
+    Who has to wait or to learn may take them when that is over. Nothing waits for an organizer
+    where nobody judges yet. Whoever met the document as gold is not handed it again (`golds`).
     """
-    assessors = handed_pairs(campaign)
+    assessors = may_judge(campaign)
     mine = Q(pair=OuterRef("pk"), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
     met = Q(gold=True, pair__topic=OuterRef("topic"), pair__docno=OuterRef("docno"))
     spent = Assignment.objects.filter(mine | met, assessor__in=assessors).order_by()
@@ -50,11 +51,16 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     )
 
 
-def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
-    """The assessors who are handed pairs."""
+def may_judge(campaign: Campaign) -> QuerySet[Membership, Any]:
+    """The assessors who are handed pairs, now or once they need not wait or learn any more."""
     excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
-    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR, held=None)
+    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
     return rows.exclude(user__in=excluded).exclude(user__in=done(campaign)).values("user")
+
+
+def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
+    """The assessors who are handed pairs now."""
+    return may_judge(campaign).filter(held=None, learns=False)
 
 
 def stuck_pairs(
@@ -62,7 +68,7 @@ def stuck_pairs(
 ) -> list[StuckPair]:
     """Those pairs in full, or some of them."""
     rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
-    total = handed_pairs(campaign).count()
+    total = may_judge(campaign).count()
     full = rows.select_related("topic", "campaign").prefetch_related("assignments")
     return [_stuck(pair, total) for pair in full[:limit]]
 

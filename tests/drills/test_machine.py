@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.timeout(600 + 3 * LONG * SECONDS),
 ]
 SMALL = st.integers(0, 5)
-ANY = st.integers(0, 23)
+ANY = st.integers(0, 26)
 PLACES = st.integers(0, 20) | st.integers(0, 80)
 
 

@@ -279,8 +279,8 @@ def test_labels_stand_where_their_pairs_are_in_the_larger_pool(campaign: Campaig
     inputs = estimates.gather(rows[1])
     pool = inputs.collection.pool
     truth = defaultdict(int, evaluation.SMALL.truth)
-    said = zip(*(each.tolist() for each in vars(inputs.collection.labels).values()), strict=True)
-    for pair, grade in said:
+    labels = inputs.collection.labels
+    for pair, grade in zip(labels.pair.tolist(), labels.grade.tolist(), strict=True):
         assert truth[pool.topics[pool.topic[pair]], pool.docno[pair].decode()] == grade
 
 

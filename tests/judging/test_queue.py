@@ -7,7 +7,8 @@ from estimation.models import Draw
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
 from judging.queue import APART, COMMENT, WAITING, in_full, queue
-from judging.services import assignments, exclusions, judgments, seen
+from judging.services import assignments, exclusions, judgments, quality, seen
+from judging.stuck import stuck_pairs
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -160,3 +161,21 @@ def test_two_labels_of_a_yes_or_no_scale_are_far_apart_and_preferences_by_both_w
             saying = judgments.Saying(grade, f"{user.pk}-{held.pk}")
             judgments.record(assignment=held, by=user, saying=saying)
     assert told(made) == [(APART, "d1")]
+
+
+def test_where_one_has_judged_and_waits_and_the_other_is_excluded_the_organizer_is_asked() -> None:
+    made = factories.campaign(topics=1)
+    factories.released_batch(made, "ab", labels=2)
+    anna, ben = factories.assessors(made, "anna", "ben")
+    factories.judge_next(made, anna, 1)
+    factories.judge_next(made, anna, 1)
+    factories.judge_next(made, ben, 1)
+    by = made.created_by
+    exclusions.exclude(campaign=made, assessor=ben, by=by, ground="identity", reason="a robot")
+    assert [each.nobody_left for each in stuck_pairs(made)] == [True, True]
+    quality.hold(campaign=made, assessor=anna, by=by, reason="let us talk")
+    assert len(stuck_pairs(made)) == 2, "to wait makes no difference: she has judged them"
+    cara = factories.assessors(made, "cara")[0]
+    assert stuck_pairs(made) == []
+    quality.hold(campaign=made, assessor=cara, by=by, reason="let us talk")
+    assert stuck_pairs(made) == [], "she may still take them"

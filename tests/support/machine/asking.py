@@ -98,7 +98,7 @@ class Asking:
             **dict.fromkeys(("change", "draw", "discard", "report"), told.rounds),
             **dict.fromkeys(("cancel", "remove"), told.uploads),
             **dict.fromkeys(
-                ("claim", "judge", "again", "correct", "skip", "later"), self.assessors()
+                ("claim", "judge", "again", "correct", "skip", "later", "learn"), self.assessors()
             ),
             **dict.fromkeys(("decide",), seen.unfinished),
             **dict.fromkeys(("decide_rest", "from_qrels"), seen.is_drawn),
@@ -160,3 +160,7 @@ class Asking:
     def _number(self, name: str) -> str:
         """Another one every time, also for threads."""
         return f"{name}-{next(self.count)}"
+
+
+def one(things: Any, pick: int) -> Any:
+    return things[pick % len(things)] if things else None

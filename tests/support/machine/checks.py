@@ -5,9 +5,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from django.utils import timezone
+
 from estimation.models import Report
 from estimation.services import files, quoting
-from judging.models import Batch, BatchPair, Decision, Job, Judgment, Pair
+from judging.models import Batch, BatchPair, Decision, Job, Judgment, Membership, Pair
 from judging.selectors import labels
 from tests.support.journal import (
     BatchRow,
@@ -37,6 +39,7 @@ def faults(world: World) -> list[str]:
         *places(seen),
         *batches(seen),
         *gold(seen),
+        *learners(seen),
         *people(seen, told),
         *rounds(seen, told),
         *work(seen),
@@ -145,6 +148,18 @@ def gold(seen: Seen) -> Iterator[str]:
     of_gold = Pair.every.filter(pk__in=seen.gold)
     if counted := {label.pair for label in labels(of_gold.values("pk"))}:
         yield f"gold pairs {counted} have labels"
+
+
+def learners(seen: Seen) -> Iterator[str]:
+    """Whoever learns holds nothing, and nobody has to who has passed."""
+    rows = Membership.objects.filter(campaign=seen.campaign, learns=True).select_related("user")
+    for row in rows:
+        now = timezone.now()
+        if any(a.state == "leased" and a.lease_until > now for a in seen.assignments
+               if a.assessor_id == row.user_id):  # fmt: skip
+            yield f"{row.user} learns, and holds a pair"
+        if row.user.training_tries.filter(campaign=seen.campaign, passed=True).exists():
+            yield f"{row.user} has passed, and learns"
 
 
 def people(seen: Seen, told: Told) -> Iterator[str]:

@@ -59,6 +59,7 @@ def _judge_all(world: World) -> None:
         world.do("open", 0, 0, 0)
     for person in range(1, 4):
         world.do("join", 0, person, 0)
+    world.do("examine", 0, 0, 0)
     for _ in range(TURNS):
         for person in range(len(world.assessors())):
             _judge_one(world, person)

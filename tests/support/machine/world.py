@@ -18,11 +18,12 @@ from django.db import OperationalError
 from django.db.models import F
 
 from judging.errors import UserError
-from judging.models import Assignment, CrowdLink, Job, Membership, User
+from judging.models import Assignment, CrowdLink, Job, Membership
 from judging.services import entering, jobs, steward
 from tests.support.journal import Said
-from tests.support.machine.asking import Asking
+from tests.support.machine.asking import one
 from tests.support.machine.cuts import nothing
+from tests.support.machine.learning import Learning
 from tests.support.machine.stage import FILES, LINK, PEOPLE
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
 
@@ -30,13 +31,16 @@ LATER = timedelta(minutes=45)
 ORGANIZERS: tuple[str, ...] = (
     "draft", "change", "draw", "discard", "upload", "cancel", "remove", "settle", "open", "close",
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
-    "exclude", "take_back", "gold", "mix", "hold", "let_go_on",
+    "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
 )  # fmt: skip
-ASSESSORS: tuple[str, ...] = ("claim", "judge", "again", "correct", "skip", "later", "enter")
+ASSESSORS: tuple[str, ...] = (
+    "claim", "judge", "again", "correct", "skip", "later", "enter",
+    "learn",
+)  # fmt: skip
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
-class World(Asking):
+class World(Learning):
     """The acts, by their names."""
 
     # Rounds
@@ -99,7 +103,7 @@ class World(Asking):
             self.told.asked.pop(number, None)
 
     def _round(self, pick: int) -> int | None:
-        return _one(sorted(self.told.rounds), pick)
+        return one(sorted(self.told.rounds), pick)
 
     def _if_drafted(self, number: int, yes: int) -> set[int | str]:
         state = self.seen.rounds[number].state
@@ -119,7 +123,7 @@ class World(Asking):
         self.told.uploads |= {row["id"] for row in rows or ()}
 
     def cancel(self, who: int, pick: int, choice: int) -> None:
-        pk = _one(sorted(self.told.uploads), pick)
+        pk = one(sorted(self.told.uploads), pick)
         if pk is None:
             return
         reading = self.seen.uploads[pk].state in ("stored", "reading")
@@ -129,7 +133,7 @@ class World(Asking):
         )  # fmt: skip
 
     def remove(self, who: int, pick: int, choice: int) -> None:
-        pk = _one(sorted(self.told.uploads), pick)
+        pk = one(sorted(self.told.uploads), pick)
         if pk is None:
             return
         gone = self.send(
@@ -217,7 +221,7 @@ class World(Asking):
             self.told.excluded.add(name)
 
     def take_back(self, who: int, pick: int, choice: int) -> None:
-        exclusion = _one(self.seen.exclusions, pick)
+        exclusion = one(self.seen.exclusions, pick)
         if exclusion is None:
             return
         name = exclusion.assessor.username
@@ -227,29 +231,6 @@ class World(Asking):
         )  # fmt: skip
         if row:
             self.told.excluded.discard(name)
-
-    def gold(self, who: int, pick: int, choice: int) -> None:
-        """Also a pair that is gold already, or of which there is no text."""
-        pairs = [{"topic": f"t{1 + pick % 2}", "docno": f"d{choice}", "grades": [0]}]
-        expect: set[int | str] = {201, "gold_invalid"}
-        self.send(self.organizer(who), "post", "gold/", {"pairs": pairs}, expect=expect)
-
-    def mix(self, who: int, pick: int, choice: int) -> None:
-        body = {"every": (3, 0, 4)[choice % 3]}
-        self.send(self.organizer(who), "patch", "quality-rules/", body, expect={200})
-
-    def hold(self, who: int, pick: int, choice: int) -> None:
-        self._of_person(who, pick, "hold", {"reason": "let us talk"}, "held_already")
-
-    def let_go_on(self, who: int, pick: int, choice: int) -> None:
-        self._of_person(who, pick, "go-on", None, "not_held")
-
-    def _of_person(self, who: int, pick: int, how: str, body: Any, refused: str) -> None:
-        if name := _one(self.assessors(), pick):
-            pk = User.objects.get(username=name).pk
-            expect: set[int | str] = {200, refused}
-            path = f"people/{pk}/{how}/"
-            self.send(self.organizer(who), "post", path, body, expect=expect)
 
     def enter(self, who: int, pick: int, choice: int) -> None:
         """Somebody opens the crowd link and agrees: a new guest, or one who was here."""
@@ -274,7 +255,7 @@ class World(Asking):
     # Judging
 
     def claim(self, who: int, pick: int, choice: int) -> None:
-        if name := _one(self.assessors(), who):
+        if name := one(self.assessors(), who):
             self.send(name, "post", "assignments/next/", expect={200})
 
     def judge(self, who: int, pick: int, choice: int) -> None:
@@ -284,7 +265,7 @@ class World(Asking):
             if row.assessor.username in self.assessors()
             and row.state == ("lapsed" if choice == 5 else "leased")
         ]  # fmt: skip
-        if row := _one(mine, pick):
+        if row := one(mine, pick):
             self._say(row, choice % self.seen.scale)
 
     def again(self, who: int, pick: int, choice: int) -> None:
@@ -293,7 +274,7 @@ class World(Asking):
             said for said in self.told.said
             if said.assessor in self.assessors() and said.assignment in self.seen.by_assignment
         ]  # fmt: skip
-        if said := _one(known, pick):
+        if said := one(known, pick):
             grade = (said.grade + (choice == 5)) % self.seen.scale
             self._say(self.seen.by_assignment[said.assignment], grade, said.key)
 
@@ -355,7 +336,7 @@ class World(Asking):
             row for row in self.seen.assignments
             if row.state == "judged" and row.assessor.username in self.assessors()
         ]  # fmt: skip
-        if (row := _one(mine, pick)) is None:
+        if (row := one(mine, pick)) is None:
             return
         name, key, grade = row.assessor.username, self._number("key"), choice % self.seen.scale
         now = row.revision + row.set_aside  # of gold the latter says it
@@ -382,14 +363,14 @@ class World(Asking):
             row for row in self.seen.assignments
             if row.state == "leased" and row.assessor.username in self.assessors()
         ]  # fmt: skip
-        if row := _one(mine, pick):
+        if row := one(mine, pick):
             path = f"assignments/{row.pk}/{how}/"
             self.send(row.assessor.username, "post", path, body, expect={200})
 
     # Decisions
 
     def decide(self, who: int, pick: int, choice: int) -> None:
-        if (pair := _one(self.seen.unfinished, pick)) is None:
+        if (pair := one(self.seen.unfinished, pick)) is None:
             return
         grade = None if pair.judged and choice != 5 else choice % self.seen.scale
         body = {"pair": pair.pk, "grade": grade, "reason": "nobody can"}
@@ -418,7 +399,7 @@ class World(Asking):
 
     def ask_again(self, who: int, pick: int, choice: int) -> None:
         skipped = [row.pair for row in self.seen.assignments if row.state == "skipped"]
-        if pair := _one(skipped, pick):
+        if pair := one(skipped, pick):
             path, body = "decisions/ask-again/", {"pair": pair.pk}
             self.send(self.organizer(who), "post", path, body, expect={204})
 
@@ -433,7 +414,7 @@ class World(Asking):
 
     def retry(self, who: int, pick: int, choice: int) -> None:
         """Tries failed work again, as the page that shows it offers."""
-        if job := _one(self.seen.given_up, pick):
+        if job := one(self.seen.given_up, pick):
             expect = {"draw_again"} if job.kind == "draw" else {202}
             self.send(self.organizer(who), "post", f"work/{job.pk}/retry/", expect=expect)
 
@@ -444,7 +425,7 @@ class World(Asking):
 
         Where the database is away also for telling that it is, the task ends with that error.
         """
-        if job := _one(self.seen.pending, pick):
+        if job := one(self.seen.pending, pick):
             cut = self.cut
             try:
                 with cut.falling():
@@ -477,7 +458,3 @@ class World(Asking):
         """The steward's turn, which it outlives."""
         with self.cut.falling(), suppress(OperationalError):
             steward.sweep()
-
-
-def _one(things: Any, pick: int) -> Any:
-    return things[pick % len(things)] if things else None
