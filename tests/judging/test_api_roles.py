@@ -85,6 +85,15 @@ ALLOWED = {
     (f"{CAMPAIGN}gold/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}gold/{{gold_pair}}/retire/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}gold/{{gold_pair}}/restore/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}training/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}training/", "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}training/pairs/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}training/pairs/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}training/pairs/{{training_pair}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}training/lesson/", "GET"): ASSESSORS,
+    (f"{CAMPAIGN}training/lesson/begin/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}training/lesson/answer/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}people/{{person}}/admit/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}quality-rules/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}quality-rules/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
@@ -174,6 +183,11 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     },
     (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): {"reason": "let us talk"},
     (f"{CAMPAIGN}gold/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+    (f"{CAMPAIGN}training/", "PATCH"): {"tries": 3},
+    (f"{CAMPAIGN}training/pairs/", "POST"): {
+        "pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]
+    },
+    (f"{CAMPAIGN}training/lesson/answer/", "POST"): {"pair": 1, "grade": 1},
     (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}links/", "POST"): rest.LINK,
@@ -269,7 +283,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
                                           "run", "topic", "drop", "person", "exclusion", "link",
-                                          "gold_pair", "prediction", "pair")
+                                          "gold_pair", "training_pair", "prediction", "pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -418,6 +432,10 @@ MASS = {
     f"{CAMPAIGN}gold/": (
         {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
         ("retired", "campaign", "created_by"),
+    ),
+    f"{CAMPAIGN}training/pairs/": (
+        {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+        ("campaign", "created_by"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),

@@ -103,6 +103,6 @@ def stored(made: Campaign, content: bytes, *, name: str, kind: str | None = None
 
 def run_due_jobs() -> None:
     """Does everything that is due, as a worker would."""
-    while ids := list(Job.objects.filter(jobs.due()).values_list("pk", flat=True)):
+    while ids := list(Job.objects.filter(jobs.due()).order_by("pk").values_list("pk", flat=True)):
         for job_id in ids:
             jobs.run(job_id)
