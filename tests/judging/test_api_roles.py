@@ -293,7 +293,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 36
+    assert checked == 38
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -364,6 +364,7 @@ ASSESSORS_SEE = {
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
     "changed", "skip_reason", "other", "other_document", "swapped", "number", "excluded",
+    "asked", "done", "right", "needed", "left", "pair",
 }  # fmt: skip
 
 
@@ -382,6 +383,10 @@ def test_assessors_see_neither_systems_nor_others(world: rest.World) -> None:
     told.append(
         client.post(f"{world.base}assignments/{world.hold()}/skip/", {"reason": "x"}).json()
     )
+    lesson = client.post(f"{world.base}training/lesson/begin/").json()
+    assert "grades" not in _names(lesson), "what is right is told after the answer"
+    answer = {"pair": lesson["pair"]["id"], "grade": 0}
+    told += [lesson, client.post(f"{world.base}training/lesson/answer/", answer).json()]
     assert set(_names(told)) == ASSESSORS_SEE
     text = json.dumps(told)
     assert "helper" not in text
