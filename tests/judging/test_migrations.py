@@ -7,9 +7,8 @@ from django.db import connection
 from django.db.migrations.exceptions import IrreversibleError
 from django.db.migrations.executor import MigrationExecutor
 
-from estimation.models import Prediction
 from judging.models import Pair, Upload
-from judging.services import batches, uploads
+from judging.services import batches
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,13 +81,19 @@ def test_predicted_grades_are_not_left_to_a_schema_that_cannot_read_them() -> No
 
     with pytest.raises(IrreversibleError, match="Predicted grades would be lost: 1"):
         migrate_to("0002_preference_pairs")
-    migrate_to_latest()
-    assert Prediction.objects.get().upload == accepted
-    uploads.remove(upload=accepted, by=made.created_by)
+    forget("estimation_prediction", "upload_id", accepted.pk)
+    forget("judging_upload", "id", accepted.pk)
     with pytest.raises(IrreversibleError, match="Uploads of predicted grades are in the way: 1"):
         migrate_to("0002_preference_pairs")
-    migrate_to_latest()
-    uploads.remove(upload=Upload.objects.get(pk=rejected.pk), by=made.created_by)
+    forget("judging_upload", "id", rejected.pk)
     migrate_to("0002_preference_pairs")
+    migrate_to_latest()
 
     assert Upload.objects.count() == 1
+
+
+def forget(table: str, column: str, pk: int) -> None:
+    """In a schema on the way, which no service of today knows."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table} WHERE {column} = %s", [pk])
+        assert cursor.rowcount == 1
