@@ -2,8 +2,9 @@
 
 A training pair is no pair of a round, and what is said of it is no label: whoever has not passed is
 handed nothing else (`services.assignments`). Who passes hangs on their answers to these pairs
-alone, and on no grade of a sampled one, so that labels are missing at random: the estimates are
-about people who pass.
+alone, and on no label, so that labels are missing at random: the estimates are about people who
+pass. The same document may be drawn in a round as well. Whoever learned on it is not kept from it,
+and has been told its grade: of that pair the labels are about people who were taught it.
 """
 
 import hashlib

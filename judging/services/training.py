@@ -178,7 +178,7 @@ def answer(*, campaign: Campaign, by: User, pair: int, grade: int) -> TrainingAn
     """What they say of a pair of the try under way; said again, it is what they said first.
 
     With the last one the try ends. Raises UserError ``no_assessor`` (403), ``no_try`` (409),
-    ``no_such_pair`` (404), ``grade_invalid``.
+    ``gone`` (404: the pair), ``grade_invalid``.
     """
     if not 0 <= grade <= campaign.max_grade:
         message = f"Expected a grade from 0 to {campaign.max_grade}."
