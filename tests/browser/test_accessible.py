@@ -6,7 +6,6 @@ without being looked at.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from django.urls import resolve
 from playwright.sync_api import Page, ViewportSize
 
 from judging.templatetags.site import CHAPTERS, REFUSED
+from tests.core.length import LONG
 from tests.support import axe, page_checks, paints
 from tests.support.addresses import routes
 from tests.support.browser import Watched
@@ -31,7 +31,6 @@ LOOKS: list[tuple[str, ViewportSize, Literal["light", "dark"]]] = [
     ("light", WIDE, "light"),
     ("dark phone", NARROW, "dark"),
 ]
-LONG = os.environ.get("EVALSITE_DRILLS") == "long"
 if LONG:
     LOOKS += [("dark", WIDE, "dark"), ("phone", NARROW, "light")]
 NO_PAGES = {

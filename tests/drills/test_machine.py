@@ -24,12 +24,12 @@ from hypothesis.stateful import (
 )
 
 from judging.models import Campaign
+from tests.core.length import LONG
 from tests.support.machine import checks, cuts, ending, stage
 from tests.support.machine.cuts import Cut
 from tests.support.machine.told import Fault
 from tests.support.machine.world import ASSESSORS, ORGANIZERS, WORKERS, World
 
-LONG = os.environ.get("EVALSITE_DRILLS") == "long"
 SHORT = 20
 SECONDS = float(os.environ.get("EVALSITE_DRILL_SECONDS", "600"))
 pytestmark = [

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from estimation.models import Estimate, Report, Round
 from estimation.services import designing, estimates, files
 from estimation.services.report_files.table import REPORTS
 from judging.models import Campaign, Job, Upload
+from tests.core.length import LONG
 from tests.support import evaluation, factories
 from tests.support.material import Material
 from tests.support.pages import TABS, address, text
@@ -261,7 +261,6 @@ def marks(name: str, method: str) -> list[pytest.MarkDecorator]:
     ]
 
 
-LONG = os.environ.get("EVALSITE_DRILLS") == "long"
 
 
 def chosen(name: str, method: str) -> bool:

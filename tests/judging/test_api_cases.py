@@ -6,7 +6,6 @@ shape. At length (EVALSITE_DRILLS=long) each operation gets more requests.
 """
 
 import copy
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -25,12 +24,13 @@ from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
 
 from judging.api import documentation
+from tests.core.length import bounded
 from tests.support import rest
 from tests.support.kept import Kept
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
-EACH = 40 if os.environ.get("EVALSITE_DRILLS") == "long" else 6
+EACH = bounded(6, 40)
 """Requests of an operation, each sent in every role."""
 ROLES = ("anonymous", "assessor", "organizer", "stranger", "admin")
 HELD_AGAINST_THE_DOCUMENT = [
