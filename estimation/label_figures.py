@@ -29,6 +29,8 @@ WAYS = {
     "majority": "Majority",
     "likely": "Most likely grade",
     "adjusted": "Mean without leniency",
+    "senior": "With senior grades",
+    "people": "Without senior grades",
 }
 """Other ways to make one label of several, in the order of the table."""
 UNTOLD = {
@@ -149,7 +151,7 @@ def quality_figure(
         batches=found["batches"],
         couples=found["couples"],
         weighted=found["drawn"] is not None,
-        ways=["Mean, as estimated", *(WAYS[way] for way in WAYS if way in other.get("values", {}))],
+        ways=["As estimated", *(WAYS[way] for way in WAYS if way in other.get("values", {}))],
         otherwise=_places(other) if other else [],
         otherwise_findings=_otherwise_findings(other) if other else [],
         measure=other.get("measure", ""),

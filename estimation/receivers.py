@@ -11,6 +11,7 @@ from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
 from estimation.selectors import current_round, label_quality, latest_estimates
 from estimation.services import pausing
+from estimation.services.estimates import QUALITY
 from estimation.work import OF_NUMBERS
 from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
@@ -20,6 +21,7 @@ from judging.signals import (
     judgment_corrected,
     labels_added,
     labels_counted_anew,
+    seniors_changed,
     weights_asked,
     work_to_come,
 )
@@ -55,6 +57,14 @@ def recompute_after_exclusion(campaign: Campaign, **_kwargs: Any) -> None:
     Round.objects.filter(pk__in=again.values("pk")).update(state=Round.State.JUDGING)
     for row in Round.objects.filter(campaign=campaign, paused__isnull=False, stopping={}):
         pausing.hold_back(row)  # what was complete is open again, and its round pauses
+
+
+@receiver(seniors_changed, sender=Campaign, dispatch_uid="look-at-labels-after-seniors")
+def look_at_labels_after_seniors(campaign: Campaign, **_kwargs: Any) -> None:
+    """What would be with senior grades, or without them, is told beside the estimates."""
+    drawn = Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN)
+    for row in drawn.order_by("pk"):
+        jobs.request(QUALITY, row.pk, campaign=campaign)
 
 
 def _request(rounds: QuerySet[Round]) -> None:

@@ -68,6 +68,7 @@ class ReportData:
     grades: list[int]
     agreement: Agreement | None
     decisions: list[Decision]
+    seniors: int
     exclusions: list[Exclusion]
     people: list[AssessorFacts]
     quality: QualityFigure | None = None
@@ -154,6 +155,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         assessors=facts.assessors,
         grades=facts.grades,
         agreement=facts.agreement,
+        seniors=judging.senior_grades(row.campaign).filter(ended=None, pair__in=pairs).count(),
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
         exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
         people=facts.people,

@@ -26,6 +26,7 @@ from judging.models import (
     KnownGrade,
     Membership,
     Pair,
+    SeniorGrade,
     Topic,
     Upload,
     User,
@@ -177,6 +178,13 @@ class DecisionAdmin(ReadOnly):
     list_display = ("pair", "kind", "grade", "reason", "decided_by", "created")
     list_filter = ("kind",)
     list_select_related = ("pair", "decided_by")
+
+
+@admin.register(SeniorGrade)
+class SeniorGradeAdmin(ReadOnly):
+    list_display = ("pair", "grade", "counts", "reason", "given_by", "created", "ended")
+    list_filter = ("counts",)
+    list_select_related = ("pair", "given_by")
 
 
 @admin.register(Job)

@@ -111,13 +111,20 @@ class CampaignForm(ShownForm):
         help_text="Three capital letters, such as EUR.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters"}),
     )
+    senior_grades = forms.ChoiceField(
+        choices=Campaign.Seniors.choices,
+        help_text="Where assessors disagree, an organizer may give a senior grade. Where it takes"
+        " the place of theirs, estimates are about what pairs end with.",
+    )
 
     def __init__(self, *args: Any, campaign: Campaign | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.campaign = campaign
         cost = self.initial.get("hour_cost", 0.0)
         self.initial["hour_cost"] = int(cost) if cost == int(cost) else cost  # 20, not 20.0
-        if campaign is not None:
+        if campaign is None:
+            del self.fields["senior_grades"]
+        else:
             del self.fields["slug"]
             self.fields["depth"].disabled = selectors.is_drawn(campaign)
 

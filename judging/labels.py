@@ -4,7 +4,9 @@ The database joins them and hands over each column as one text, so that there is
 the number of labels, and nothing is done for each of them but by the database and by NumPy.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,34 +14,60 @@ from django.db import connection
 from django.db.models import FloatField, Func, Model, QuerySet
 from numpy.typing import NDArray
 
-from judging.models import Assignment, Decision, Judgment, User
+from judging.models import Assignment, Decision, Judgment, SeniorGrade, User
 
 Column = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelColumns:
-    """One row per label, in no particular order: judgments that count, and decisions.
+    """One row per label, in no particular order: judgments that count, and what was decided.
 
     ``places`` are the columns that were asked for. ``assessor`` counts in ``names``, which are in
-    the order of their code points; decisions are of nobody, whose name is empty and the first.
+    the order of their code points; what was decided is of nobody, whose name is empty and the
+    first. ``superseded``: a senior grade, which has a row of its own, counts in their place.
     """
 
     places: tuple[Column, ...]
     assessor: Column
     grade: Column
     decided: NDArray[np.bool_]
+    superseded: NDArray[np.bool_]
     names: list[str]
+
+    def counting(self) -> "LabelColumns":
+        """Those that estimates rest on."""
+        return self._those(~self.superseded)
+
+    def without_seniors(self) -> "LabelColumns | None":
+        """What would count without senior grades; None where none counts."""
+        if not self.superseded.any():
+            return None
+        overruled = _any_of(self.places, [each[self.superseded] for each in self.places])
+        return self._those(self.superseded | ~overruled)
+
+    def _those(self, kept: NDArray[np.bool_]) -> "LabelColumns":
+        return LabelColumns(
+            tuple(each[kept] for each in self.places),
+            self.assessor[kept],
+            self.grade[kept],
+            self.decided[kept],
+            self.superseded[kept],
+            self.names,
+        )
 
 
 def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
     """The labels of the pairs of some rows, beside columns of whole numbers of those rows.
 
-    A label of a pair that several of the rows have is there several times.
+    The columns tell pairs apart. A label of a pair that several of the rows have is there several
+    times.
     """
-    judged, decided = _read(rows.order_by().values_list("pair_id", *places), places)
-    found = [np.concatenate(columns) for columns in zip(judged, decided, strict=True)]
+    judged, decided, senior = _read(rows.order_by().values_list("pair_id", *places), places)
+    found = [np.concatenate(columns) for columns in zip(judged, decided, senior, strict=True)]
     *placed, assessor, grade = found
+    superseded = _any_of(placed, senior[:-2])
+    superseded[len(grade) - len(senior[-1]) :] = False
     numbers = np.unique(assessor)
     names = dict(User.objects.filter(pk__in=numbers.tolist()).values_list("pk", "username"))
     names[_NOBODY] = ""
@@ -47,7 +75,23 @@ def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
     code = {name: at for at, name in enumerate(ordered)}
     table = np.array([code[names[pk]] for pk in numbers.tolist()], dtype=np.int64)
     codes = table[np.searchsorted(numbers, assessor)]
-    return LabelColumns(tuple(placed), codes, grade, assessor == _NOBODY, ordered)
+    return LabelColumns(tuple(placed), codes, grade, assessor == _NOBODY, superseded, ordered)
+
+
+def _any_of(rows: Sequence[Column], others: Sequence[Column]) -> NDArray[np.bool_]:
+    """Which rows are among some others, both as columns."""
+    if not len(others[0]):
+        return np.zeros(len(rows[0]), dtype=np.bool_)
+    sizes = [
+        1 + int(max(one.max(initial=0), two.max())) for one, two in zip(rows, others, strict=True)
+    ]
+    one, two = (
+        reduce(
+            lambda key, part: key * part[0] + part[1], zip(sizes, each, strict=True), 0 * each[0]
+        )
+        for each in (rows, others)
+    )
+    return np.isin(one, two)
 
 
 def number_columns(rows: QuerySet[Any, Any], *names: str) -> list[NDArray[np.float64]]:
@@ -85,28 +129,31 @@ _NOBODY = 0
 
 
 def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column]]:
-    """Places, assessor and grade of judgments, and the same of decisions, by one statement."""
+    """Places, assessor and grade of judgments, of decisions, and of senior grades that count, by
+    one statement."""
     sql, parameters = rows.query.get_compiler(connection=connection).as_sql()
     wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
-    assignment, judgment, decision = map(_table, (Assignment, Judgment, Decision))
+    assignment, judgment = map(_table, (Assignment, Judgment))
     judged = (
         f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
         f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
         f" JOIN {judgment} AS j{_by_index()} ON j.assignment_id = a.id AND j.revision = a.revision"
     )
-    decided = (  # CROSS JOIN: SQLite begins with the first, and decisions are few
-        f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {decision} AS d"  # noqa: S608
-        f" CROSS JOIN ({sql}) AS placed WHERE placed.pair_id = d.pair_id AND d.kind = %s"
+    decided, senior = (  # CROSS JOIN: SQLite begins with the first, and these are few
+        f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {_table(model)} AS d"  # noqa: S608
+        f" CROSS JOIN ({sql}) AS placed WHERE placed.pair_id = d.pair_id AND {which}"
+        for model, which in ((Decision, "d.kind = %s"), (SeniorGrade, "d.counts"))
     )
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT * FROM ({judged}) AS judged CROSS JOIN ({decided}) AS decided",  # noqa: S608
-            [*parameters, *parameters, Decision.Kind.GRADE.value],
+            f"SELECT * FROM ({judged}) AS judged CROSS JOIN ({decided}) AS decided"  # noqa: S608
+            f" CROSS JOIN ({senior}) AS senior",
+            [*parameters, *parameters, Decision.Kind.GRADE.value, *parameters],
         )
         texts = cursor.fetchone()
     columns = [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
     width = len(places) + 2
-    return [columns[:width], columns[width:]]
+    return [columns[:width], columns[width : 2 * width], columns[2 * width :]]
 
 
 def _by_index() -> str:

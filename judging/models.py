@@ -13,6 +13,9 @@ from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
 from judging.chores import Job as Job  # noqa: PLC0414
 from judging.chores import WorkerHeartbeat as WorkerHeartbeat  # noqa: PLC0414
+from judging.decided import MAX_GRADE as MAX_GRADE  # noqa: PLC0414
+from judging.decided import Decision as Decision  # noqa: PLC0414
+from judging.decided import SeniorGrade as SeniorGrade  # noqa: PLC0414
 from judging.factors import Identity as Identity  # noqa: PLC0414
 from judging.factors import Letter as Letter  # noqa: PLC0414
 from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
@@ -31,7 +34,6 @@ from judging.notes import KeptFigure as KeptFigure  # noqa: PLC0414
 from judging.notes import KeptManners as KeptManners  # noqa: PLC0414
 from judging.notes import SeenItem as SeenItem  # noqa: PLC0414
 
-MAX_GRADE = 20
 OTHER_BETTER, EQUALLY_GOOD, DOCUMENT_BETTER = range(3)
 """The grades of a preference, whatever the campaign's scale."""
 
@@ -59,6 +61,10 @@ class Campaign(models.Model):
         CLOSED = "closed"
         DELETING = "deleting"
 
+    class Seniors(models.TextChoices):
+        BESIDE = "beside", "Stand beside what assessors said"
+        SUPERSEDE = "supersede", "Take the place of what assessors said"
+
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=200)
     guidelines = models.TextField(blank=True)
@@ -72,6 +78,9 @@ class Campaign(models.Model):
         default=0.0, db_default=0.0, help_text="what an hour of judging costs; 0: nobody said"
     )
     currency = models.CharField(max_length=3, blank=True, default="", db_default="")
+    senior_grades = models.CharField(
+        max_length=10, choices=Seniors, default=Seniors.BESIDE, db_default=Seniors.BESIDE
+    )
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
     archived = models.DateTimeField(null=True, blank=True)
     run_fields = models.JSONField(
@@ -469,30 +478,3 @@ class Judgment(models.Model):
         """Whether it is stored and does not count, as its assessor's work is excluded."""
         aside = self.assignment.state == Assignment.State.EXCLUDED
         return aside and self.revision == self.assignment.set_aside
-
-
-class Decision(models.Model):
-    """What the organizer decided about a pair that nobody could judge. Stated in the report."""
-
-    class Kind(models.TextChoices):
-        GRADE = "grade", "use this grade"
-        AS_IS = "as_is", "use the judgments it has"
-
-    pair = models.OneToOneField(Pair, models.PROTECT, related_name="decision")
-    kind = models.CharField(max_length=10, choices=Kind)
-    grade = models.PositiveSmallIntegerField(null=True, blank=True)
-    reason = models.CharField(max_length=500)
-    decided_by = models.ForeignKey(User, models.PROTECT, related_name="+")
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [
-            CheckConstraint(
-                condition=Q(kind="grade", grade__isnull=False, grade__lte=MAX_GRADE)
-                | Q(kind="as_is", grade__isnull=True),
-                name="decision_grade_iff_kind_grade",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.pair_id}: {self.kind}"

@@ -2,8 +2,9 @@
 
 Light keys of everything are read first, put in order, and counted; only a page of them is then read
 in full. Nothing here changes a label; the order is that of a list for organizers alone. Pairs with
-labels far apart can be looked at, and not handed out again: further labels, asked for because of
-the grades that came, would make the mean of a pair a biased one.
+labels far apart can be looked at and be given a senior grade, which settles them, and not handed
+out again: further labels, asked for because of the grades that came, would make the mean of a pair
+a biased one.
 """
 
 from collections import Counter, defaultdict
@@ -23,6 +24,7 @@ from judging.models import (
     Membership,
     Pair,
     SeenItem,
+    SeniorGrade,
 )
 from judging.selectors import commented, current_judgments, given_judgments
 from judging.signals import weights_asked
@@ -146,9 +148,10 @@ def _apart(campaign: Campaign, *, weighed: bool = True) -> list[Key]:
         high=Max("grade"), low=Min("grade"), total=Sum("grade"), count=Count("pk")
     )
     far = least_spread(campaign)
+    senior = SeniorGrade.objects.filter(pair=OuterRef("assignment__pair"), ended=None)
     found = [
         row
-        for row in ends.filter(high__gte=F("low") + min(far, DOCUMENT_BETTER))
+        for row in ends.filter(~Exists(senior), high__gte=F("low") + min(far, DOCUMENT_BETTER))
         if row["high"] - row["low"] >= (DOCUMENT_BETTER if row["other"] else far)
     ]
     pairs = [row["assignment__pair"] for row in found]

@@ -42,6 +42,7 @@ from judging.models import (
     Judgment,
     Membership,
     Pair,
+    SeniorGrade,
     Upload,
     User,
 )
@@ -290,9 +291,15 @@ def decisions(campaign: Campaign) -> QuerySet[Decision]:
     )
 
 
+def senior_grades(campaign: Campaign) -> QuerySet[SeniorGrade]:
+    """Those in force, and those before them; the latest first."""
+    rows = SeniorGrade.objects.filter(pair__campaign=campaign).order_by("-pk")
+    return rows.select_related("pair__topic", "pair__campaign", "given_by", "ended_by")
+
+
 @dataclass(frozen=True)
 class GivenLabel:
-    """One label of a pair: a judgment that counts, or the organizer's decision on it.
+    """One label of a pair: a judgment that counts, or what the organizer decided on it.
 
     The grade of a preference is 2 if ``Pair.docno`` is better, 1 equally good, 0 ``Pair.other``.
     """
@@ -306,14 +313,17 @@ class GivenLabel:
 def labels(pair_ids: QuerySet[Any, Any]) -> list[GivenLabel]:
     """All labels of the pairs (a query of their ids), in no particular order.
 
-    Databases collate differently: whoever needs an order sorts.
+    A senior grade that counts is the only one. Databases collate differently: whoever needs an
+    order sorts.
     """
+    seniors = SeniorGrade.objects.filter(pair__in=pair_ids, counts=True)
+    senior = dict(seniors.values_list("pair_id", "grade"))
     judged = current_judgments().filter(assignment__pair__in=pair_ids)
     rows = judged.values_list("assignment__pair_id", "assessor__username", "grade")
     given = Decision.objects.filter(pair__in=pair_ids, kind=Decision.Kind.GRADE)
-    return [GivenLabel(*row, decided=False) for row in rows] + [
-        GivenLabel(pair, "", grade or 0, decided=True)
-        for pair, grade in given.values_list("pair_id", "grade")
+    decided = {pair: grade or 0 for pair, grade in given.values_list("pair_id", "grade")} | senior
+    return [GivenLabel(*row, decided=False) for row in rows if row[0] not in senior] + [
+        GivenLabel(pair, "", grade, decided=True) for pair, grade in decided.items()
     ]
 
 

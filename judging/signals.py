@@ -11,6 +11,7 @@ one of their batches asks for, because another batch asks for more. Sent whateve
 batches, as above; not where the judgment completed a batch, which says more.
 ``labels_counted_anew``: ``sender`` is Campaign, ``campaign`` the row. Work of somebody was
 excluded, or counts again: labels of any pair may be others, and complete batches open again.
+``seniors_changed``: the same. A senior grade was given or taken back, or counts otherwise.
 
 Two ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
 ``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
@@ -29,6 +30,7 @@ batch_completed = Signal()
 judgment_corrected = Signal()
 labels_added = Signal()
 labels_counted_anew = Signal()
+seniors_changed = Signal()
 work_to_come = Signal()
 weights_asked = Signal()
 competence_asked = Signal()

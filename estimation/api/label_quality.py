@@ -110,7 +110,9 @@ class OtherwiseRow(Row):
     measure = CharField()
     runs = serializers.ListField(child=CharField())
     values = serializers.DictField(
-        child=numbers(), help_text="Of each run: mean (the estimate), majority, likely, adjusted."
+        child=numbers(),
+        help_text="Of each run: mean (the estimate), majority, likely, adjusted, and with"
+        " senior grades (senior) or without them (people), whichever does not count.",
     )
     lower = serializers.BooleanField(help_text="whether lower values are better")
     tau = serializers.DictField(

@@ -14,7 +14,6 @@ import numpy as np
 
 from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.collections.published import published
-from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
@@ -71,7 +70,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
     collection = RoundCollection(
         pool,
         _counting(pool, drawn, counted),
-        LabelRows(labels.pair, labels.grade, labels.repeated),
+        labels.rows,
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,

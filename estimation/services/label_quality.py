@@ -5,11 +5,13 @@ were put together in another way. It reads the labels and changes none, and noth
 an estimate, a design or a plan: it is told to organizers, who decide.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Count, Max
 
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
@@ -33,16 +35,18 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.models import EstimateSet, Round
-from estimation.services import estimates
+from estimation.services import estimates, together
 from estimation.services.collections import Gathered
 from estimation.services.pair_weights import pair_weights
-from estimation.services.round_labels import RoundLabels
+from estimation.services.round_labels import RoundLabels, senior_rows
+from judging.models import SeniorGrade
 from judging.services import jobs
 
 PSEUDO, TOLERANCE, STEPS = 0.5, 1e-6, 300
 """Of Dawid and Skene's model: half a judgment in every cell, until it hardly moves."""
 LEAST_COUPLE, MOST_COUPLES = 10, 100
 """Pairs that two people have in common to be compared, and how many couples are told of."""
+NO_SENIORS = [0, 0]
 LEAST_COMPETENCE = 20
 """Pairs in common with others, from which the model's word on a person is told."""
 
@@ -50,30 +54,51 @@ LEAST_COMPETENCE = 20
 def look(job: jobs.Running) -> None:
     """The job: what labels are like is kept beside the latest estimates of the round. Idempotent.
 
-    Where labels have changed since, it leaves that to the estimates that are due.
+    Where labels have changed since, it leaves that to the estimates that are due. Senior grades
+    that do not count change no label, so that it is told by itself which ones it has seen.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     shown = row.estimate_sets.last()
-    if shown is None or shown.quality is not None or not row.is_drawn:
+    if shown is None or not row.is_drawn:
+        return
+    seniors = _seniors(row)
+    if shown.quality is not None and shown.quality.get("seniors", NO_SENIORS) == seniors:
         return
     inputs = estimates.gather(row)
     if shown.label_digest != inputs.gathered.label_digest:
         return
     of_goal = estimates.compute(row, inputs).evaluation.results[0]
-    found = quality(inputs.gathered, inputs.joined, of_goal)
+    told = senior_rows(row, inputs.collection.pool, together.behind(row, shown))
+    found = quality(inputs.gathered, inputs.joined, of_goal, told)
+    if found and seniors != NO_SENIORS:
+        found["seniors"] = seniors
     with transaction.atomic():
         job.fence()
         EstimateSet.objects.filter(pk=shown.pk).update(quality=found)
 
 
-def quality(gathered: Gathered, joined: Pool, of_goal: MeasureResult) -> dict[str, Any]:
-    """Plain facts for pages, answers and reports; empty as long as no person gave a label."""
-    found = _Said.of(gathered.said, gathered.collection)
+def _seniors(row: Round) -> list[int]:
+    """How many senior grades are in force in the campaign, and which is the latest."""
+    there = SeniorGrade.objects.filter(pair__campaign=row.campaign_id, ended=None).order_by()
+    found = there.aggregate(count=Count("pk"), last=Max("pk"))
+    return [found["count"], found["last"] or 0]
+
+
+def quality(
+    gathered: Gathered, joined: Pool, of_goal: MeasureResult, seniors: LabelRows
+) -> dict[str, Any]:
+    """Plain facts for pages, answers and reports; empty as long as no person gave a label.
+
+    People are told of by what they said, whether a senior grade counts in its place or not.
+    """
+    said = gathered.said.people or gathered.said
+    found = _Said.of(said, gathered.collection)
     if found is None:
         return {}
     told = found.agreement() | found.people()
-    if found.ratings.several.any():
-        told["otherwise"] = _otherwise(found, gathered, joined, of_goal)
+    if found.ratings.several.any() or len(seniors.pair):
+        ways = _ways(found, said, seniors, counts=said is not gathered.said)
+        told["otherwise"] = _otherwise(ways, gathered, joined, of_goal)
     return told
 
 
@@ -235,31 +260,55 @@ def _why_untold(shared: int, others: int, raters: int) -> str:
     return "one" if others < 2 else ""
 
 
-def _otherwise(
-    found: _Said, gathered: Gathered, joined: Pool, of_goal: MeasureResult
-) -> dict[str, Any]:
-    """Values of the goal's measure by other labels; nobody's estimates.
+def _ways(
+    found: _Said, said: RoundLabels, seniors: LabelRows, *, counts: bool
+) -> dict[str, LabelRows]:
+    """Other labels than those that estimates rest on; nobody's estimates.
 
     What the organizer decided of pairs that nobody judged stays as it is. Pairs with one label
-    have it by the majority; the others may correct it by what is known of the person.
+    have it by the majority; the others may correct it by what is known of the person. With senior
+    grades in their place, and without them: whichever of the two does not count.
     """
-    ratings, collection = found.ratings, gathered.collection
-    ways: dict[str, FloatArray | IntArray] = {
-        "majority": majority(ratings.counts),
-        "likely": most_likely(found.model, ratings.counts),
-    }
-    if not collection.is_of_preferences:
-        ways["adjusted"] = adjusted_mean(ratings)
+    ways: dict[str, LabelRows] = {}
+    if found.ratings.several.any():
+        grades: dict[str, FloatArray | IntArray] = {
+            "majority": majority(found.ratings.counts),
+            "likely": most_likely(found.model, found.ratings.counts),
+        }
+        if not found.pool.is_of_preferences:
+            grades["adjusted"] = adjusted_mean(found.ratings)
+        for name, each in grades.items():
+            ways[name] = _over_pool(rows_of_grades(each), found.place, said)
+    if counts:
+        ways["people"] = said.rows
+    elif len(seniors.pair):
+        ways["senior"] = _in_place(seniors, said)
+    return ways
+
+
+def _otherwise(
+    ways: Mapping[str, LabelRows], gathered: Gathered, joined: Pool, of_goal: MeasureResult
+) -> dict[str, Any]:
+    """Values of the goal's measure by other labels."""
     values, tau = {"mean": _known(of_goal)}, {}
-    for name, grades in ways.items():
-        rows = _over_pool(rows_of_grades(grades), found.place, gathered.said)
-        asked = replace(collection, labels=rows)
+    for name, rows in ways.items():
+        asked = replace(gathered.collection, labels=rows)
         (result,) = asked.evaluate(joined, measures=[of_goal.measure]).results
         values[name] = _known(result)
         tau[name] = _tau(values["mean"], values[name])
     measure = of_goal.measure
     told = {"measure": str(measure), "runs": list(of_goal.runs), "lower": measure.lower_is_better}
     return told | {"values": values, "tau": tau}
+
+
+def _in_place(seniors: LabelRows, said: RoundLabels) -> LabelRows:
+    """What was said, with senior grades in the place of all labels of their pairs."""
+    others = said.rows.chosen(~np.isin(said.pair, seniors.pair))
+    repeated = None
+    if others.repeated is not None:
+        repeated = np.concatenate([others.repeated, np.ones(len(seniors.pair))])
+    pair = np.concatenate([others.pair, seniors.pair])
+    return LabelRows(pair, np.concatenate([others.grade, seniors.grade]), repeated)
 
 
 def _over_pool(rows: LabelRows, place: IntArray, said: RoundLabels) -> LabelRows:

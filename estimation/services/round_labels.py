@@ -9,12 +9,14 @@ from functools import reduce
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.models import Round
 from estimation.selectors import draws_in
 from estimation.services import exact, together
 from estimation.services.together import Counted
 from judging.labels import LabelColumns, label_columns
+from judging.models import SeniorGrade
 
 PIECE = 1 << 15
 """Labels that are written at once: each takes the room of the longest name."""
@@ -25,6 +27,7 @@ class RoundLabels:
     """One row per label, by pair, name of the assessor, grade; ``pair`` is its place in the pool.
 
     ``assessor`` counts in ``names``, which are in order. ``repeated``: see `core.data.labels`.
+    ``people``: what would count without senior grades; None where none counts.
     """
 
     pair: IntArray
@@ -33,6 +36,7 @@ class RoundLabels:
     decided: BoolArray
     names: list[str]
     repeated: FloatArray | None = None
+    people: "RoundLabels | None" = None
 
     @classmethod
     def of(cls, row: Round, pool: Pool, counted: Sequence[Counted]) -> "RoundLabels":
@@ -41,11 +45,23 @@ class RoundLabels:
         A label counts once, however many of the rounds drew its pair.
         """
         draws = draws_in({each.row.pk: each.batches for each in counted})
-        if len(counted) == 1:
-            found = label_columns(draws, "position")
-            return cls._in_order(found, found.places[0])._with_chances(counted[0])
-        found = label_columns(draws, "round_id", "position")
-        return cls._in_order(found, together.places_of(pool, row, *found.places))
+        alone = len(counted) == 1
+        found = label_columns(draws, *(("position",) if alone else ("round_id", "position")))
+
+        def made(columns: LabelColumns) -> "RoundLabels":
+            if alone:
+                return cls._in_order(columns, columns.places[0])._with_chances(counted[0])
+            return cls._in_order(columns, together.places_of(pool, row, *columns.places))
+
+        of_people = found.without_seniors()
+        if of_people is None:
+            return made(found)
+        return replace(made(found.counting()), people=made(of_people))
+
+    @property
+    def rows(self) -> LabelRows:
+        """What estimates are made of."""
+        return LabelRows(self.pair, self.grade, self.repeated)
 
     @classmethod
     def _in_order(cls, found: LabelColumns, pair: IntArray) -> "RoundLabels":
@@ -97,3 +113,16 @@ class RoundLabels:
             state.update(text if start + PIECE <= last else text.removesuffix(b", ["))
         state.update(b"]")
         return state.hexdigest()
+
+
+def senior_rows(row: Round, pool: Pool, counted: Sequence[Counted]) -> LabelRows:
+    """The senior grades that are in force for pairs of complete batches, whether they count or not;
+    one row per pair, by its place in the pool."""
+    drawn = draws_in({each.row.pk: each.batches for each in counted})
+    told = SeniorGrade.objects.filter(ended=None).filter(pair__in=drawn.values("pair"))
+    grades = dict(told.values_list("pair_id", "grade"))
+    where = drawn.filter(pair__in=list(grades)).values_list("round_id", "position", "pair_id")
+    rounds, positions, pairs = np.array(list(where), dtype=np.int64).reshape(-1, 3).T
+    place, first = np.unique(together.places_of(pool, row, rounds, positions), return_index=True)
+    grade = np.array([grades[pair] for pair in pairs[first].tolist()], dtype=np.int64)
+    return LabelRows(place, grade)

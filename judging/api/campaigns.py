@@ -44,6 +44,10 @@ class CampaignChange(Body):
     currency = Text(
         max_length=3, required=False, allow_blank=True, help_text="Three capital letters."
     )
+    senior_grades = serializers.ChoiceField(
+        Campaign.Seniors.choices, required=False,
+        help_text="Whether senior grades stand beside what assessors said, or supersede it.",
+    )  # fmt: skip
 
 
 class CampaignBody(CampaignChange):

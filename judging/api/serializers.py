@@ -111,6 +111,7 @@ class OrganizedCampaignRow(CampaignRow):
     lease_minutes = IntegerField(required=False)
     hour_cost = Number(required=False)
     currency = CharField(required=False)
+    senior_grades = CharField(required=False)
     archived = DateTimeField(required=False, allow_null=True)
     created = DateTimeField(required=False)
     created_by = CharField(required=False, source="created_by.username")

@@ -16,6 +16,7 @@ from judging.api import (
     people,
     queue,
     searching,
+    seniors,
     training,
 )
 
@@ -111,6 +112,12 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("links/<int:link>/close/", crowd.CloseCrowdLink.as_view(), name="api-crowd-close"),
     path("links/<int:link>/reopen/", crowd.ReopenCrowdLink.as_view(), name="api-crowd-reopen"),
     path("links/<int:link>/payments/", crowd.CrowdPayments.as_view(), name="api-crowd-payments"),
+    path("senior-grades/", seniors.SeniorGrades.as_view(), name="api-senior-grades"),
+    path(
+        "senior-grades/<int:senior_grade>/back/",
+        seniors.SeniorGradeBack.as_view(),
+        name="api-senior-grade-back",
+    ),
     path("queue/", queue.Queue.as_view(), name="api-queue"),
     path("queue/seen/", queue.Seen.as_view(), name="api-queue-seen"),
     path("queue/unseen/", queue.Unseen.as_view(), name="api-queue-unseen"),

@@ -12,8 +12,9 @@ from django.utils.text import slugify
 
 from judging import selectors
 from judging.errors import UserError
-from judging.models import MAX_GRADE, Campaign, Membership, User
+from judging.models import MAX_GRADE, Campaign, Membership, SeniorGrade, User
 from judging.services import audit, present
+from judging.signals import labels_counted_anew, seniors_changed
 
 DEFAULT_GRADES = [
     {"name": "Not relevant", "meaning": "Does not help with the topic."},
@@ -38,6 +39,7 @@ class CampaignPlan:
     lease_minutes: int = 20
     hour_cost: float = 0.0
     currency: str = ""
+    senior_grades: str = Campaign.Seniors.BESIDE
 
 
 def create(*, by: User, plan: CampaignPlan) -> Campaign:
@@ -62,6 +64,7 @@ def create(*, by: User, plan: CampaignPlan) -> Campaign:
                 lease_minutes=plan.lease_minutes,
                 hour_cost=plan.hour_cost,
                 currency=plan.currency,
+                senior_grades=plan.senior_grades,
                 created_by=by,
             )
             role = Membership.Role.ORGANIZER
@@ -111,12 +114,23 @@ def amend(
             "lease_minutes": plan.lease_minutes,
             "hour_cost": plan.hour_cost,
             "currency": plan.currency,
+            "senior_grades": plan.senior_grades,
         }
         if (plan.grades, plan.depth) != (now.grades, now.depth):
             _refuse_if_fixed(now)
             _refuse_without_grades_of_gold(now, len(plan.grades))
         Campaign.objects.filter(pk=campaign.pk).update(**values)
+        if plan.senior_grades != now.senior_grades:
+            _count_seniors(campaign, plan.senior_grades)
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+
+
+def _count_seniors(campaign: Campaign, rule: str) -> None:
+    """What holds for the senior grades that are in force."""
+    rows = SeniorGrade.objects.filter(pair__campaign=campaign, ended=None)
+    if rows.update(counts=rule == Campaign.Seniors.SUPERSEDE):
+        labels_counted_anew.send(sender=Campaign, campaign=campaign)
+        seniors_changed.send(sender=Campaign, campaign=campaign)
 
 
 def _refuse_to_replace(now: Campaign, chosen: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
@@ -140,6 +154,7 @@ def plan_of(campaign: Campaign) -> CampaignPlan:
         lease_minutes=campaign.lease_minutes,
         hour_cost=campaign.hour_cost,
         currency=campaign.currency,
+        senior_grades=campaign.senior_grades,
     )
 
 
@@ -255,3 +270,5 @@ def _check(plan: CampaignPlan) -> None:
     require(0.0 <= plan.hour_cost <= MOST_HOUR_COST, "hour_cost", most)
     told = bool(CURRENCY.fullmatch(plan.currency)) or not (plan.currency or plan.hour_cost)
     require(told, "currency", "Expected three capital letters, such as EUR.")
+    rules = Campaign.Seniors.values
+    require(plan.senior_grades in rules, "senior_grades", f"Expected {' or '.join(rules)}.")

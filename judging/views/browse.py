@@ -13,6 +13,7 @@ from judging.access import organized_campaign, user_of
 from judging.formats.csvfile import csv_lines
 from judging.forms_browse import JudgmentSearch
 from judging.forms_gold import MarkForm
+from judging.forms_queue import SeniorForm
 from judging.models import Pair
 
 PER_PAGE = 50
@@ -53,6 +54,8 @@ def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "served": browsing.served_in(pair),
         "marking": None if pair.gold or pair.other else MarkForm(campaign),
         "decision": selectors.decisions(campaign).filter(pair=pair).first(),
+        "seniors": selectors.senior_grades(campaign).filter(pair=pair),
+        "senior_form": SeniorForm(pair=pair) if pair.judged and not pair.gold else None,
     }
     return render(request, "judging/pair_detail.html", context)
 

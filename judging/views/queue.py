@@ -65,10 +65,12 @@ def page(request: HttpRequest, campaign: Campaign, kind: str, form: RestForm) ->
     first = rows.start_index() - 1 if keys else 0
     marks = [mark for _, mark in found.done[first : first + len(rows)]] if done else None
     taken = selectors.decisions(campaign).order_by("-pk")
+    senior = selectors.senior_grades(campaign).filter(ended=None)
+    settled = len(found.done) + taken.count() + senior.count()
     context = {
         "campaign": campaign,
         "kind": kind,
-        "filters": _filters(campaign, kind, found.counts, len(found.done) + taken.count()),
+        "filters": _filters(campaign, kind, found.counts, settled),
         "todo": len(found.todo),
         "rows": rows,
         "items": in_full(campaign, list(rows), marks),
@@ -76,6 +78,8 @@ def page(request: HttpRequest, campaign: Campaign, kind: str, form: RestForm) ->
         "drawn": selectors.is_drawn(campaign),
         "taken": taken[:DECISIONS_SHOWN] if done else [],
         "taken_count": taken.count() if done else 0,
+        "senior": senior[:DECISIONS_SHOWN] if done else [],
+        "senior_count": senior.count() if done else 0,
         "known": campaign.known_grades.count(),
         "working": selectors.bulk_jobs(campaign),
         "form": form,

@@ -39,6 +39,7 @@ from judging.services import (
     factors,
     gold,
     members,
+    seniors,
     training,
 )
 from judging.services.crowd_links import LinkPlan
@@ -180,6 +181,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}gold/<int:pk>/restore/": (NO, organizing(409)),  # it is in use
     f"{CAMPAIGN}judgments/<int:pk>/gold/": (NO, organizing(302)),
     f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
+    f"{CAMPAIGN}judgments/<int:pk>/senior/": (NO, organizing(409)),  # nobody has judged it
+    f"{CAMPAIGN}seniors/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}links/": (organizing(), organizing(302)),
     f"{CAMPAIGN}links/<int:pk>/": (organizing(), NO),
     f"{CAMPAIGN}links/<int:pk>/close/": (NO, organizing(302)),
@@ -273,6 +276,8 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
     f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
     f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
+    f"{CAMPAIGN}judgments/<int:pk>/senior/": {"grade": "1", "reason": "read twice"},
+    f"{CAMPAIGN}seniors/<int:pk>/back/": {"reason": "a mistake"},
     "site/accounts/<int:pk>/": {"active": "on"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
     f"{CAMPAIGN}settings/delete/": {"name": "walked"},
@@ -353,6 +358,7 @@ def _world() -> World:
             "assessors": assessor.pk,
             "accounts": assessor.pk,
             "exclusions": exclusion.pk,
+            "seniors": senior_grade(made),
             "gold": gold_pair(made),
             "set": training_pair(made),
             "decisions": skipped.pk,
@@ -370,6 +376,11 @@ def _world() -> World:
             "reports": Report.objects.get(name="report.html").pk,
         },
     )
+
+
+def senior_grade(made: Campaign) -> int:
+    judged = made.pairs.select_related("campaign").filter(judged__gte=1).order_by("pk")[0]
+    return seniors.give(pair=judged, by=made.created_by, grade=1, reason="read twice").pk
 
 
 def gold_pair(made: Campaign) -> int:

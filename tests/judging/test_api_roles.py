@@ -70,6 +70,9 @@ ALLOWED = {
     (f"{CAMPAIGN}decisions/rest/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}decisions/from-qrels/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}decisions/ask-again/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}senior-grades/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}senior-grades/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}senior-grades/{{senior_grade}}/back/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}members/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
@@ -190,6 +193,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}training/lesson/answer/", "POST"): {"pair": 1, "grade": 1},
     (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
+    (f"{CAMPAIGN}senior-grades/{{senior_grade}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}links/", "POST"): rest.LINK,
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
@@ -283,7 +287,8 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
                                           "run", "topic", "drop", "person", "exclusion", "link",
-                                          "gold_pair", "training_pair", "prediction", "pair")
+                                          "gold_pair", "training_pair", "senior_grade",
+                                          "prediction", "pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -293,7 +298,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 38
+    assert checked == 39
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -302,6 +307,8 @@ def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
     assert pair is not None
     body = {"pair": pair.pk, "grade": 0, "reason": "mine now"}
     assert stranger.post(f"{world.other}decisions/", body).status_code == 404
+    senior = stranger.post(f"{world.other}senior-grades/", {**body, "grade": 1})
+    assert senior.status_code == 404
     again = stranger.post(f"{world.other}decisions/ask-again/", {"pair": pair.pk})
     assert again.status_code == 404
     foreign = {"assignment": world.hold(), "grade": 0}

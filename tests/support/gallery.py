@@ -221,7 +221,8 @@ def _of_rounds() -> list[Shot]:
     )
     factories.run_due_jobs()
     those = ("queue/", "queue/?kind=apart", f"assessors/{who}/", f"assessors/{robot.pk}/")
-    shots += _shots("organizer", "/c/active/", *those)
+    settled = f"judgments/{states.settled(active)}/", "queue/?kind=done"
+    shots += _shots("organizer", "/c/active/", *those, *settled)
     said = f"judgments/{Assignment.objects.filter(pair__campaign=active, revision=1)[0].pair_id}/"
     more = (
         "rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/",

@@ -10,7 +10,8 @@ from django.core.files.base import File
 
 from estimation.models import Round
 from estimation.services import extending, pausing, replacing, reports, withdrawals
-from judging.models import Campaign, CrowdLink, Job, Membership, User
+from judging.models import Campaign, CrowdLink, Job, Membership, Pair, User
+from judging.queue import APART, queue
 from judging.services import (
     assignments,
     campaigns,
@@ -22,6 +23,7 @@ from judging.services import (
     judgments,
     members,
     quality,
+    seniors,
     uploads,
 )
 from tests.support import choices, evaluation, factories, later
@@ -121,6 +123,15 @@ def golden() -> Campaign:
     quality.set_rules(campaign=made, by=made.created_by, plan=quality.RulesPlan(hold_below=0.5))
     factories.run_due_jobs()
     return made
+
+
+def settled(made: Campaign) -> int:
+    """A pair on which people disagree, after two senior grades, one of which is in force."""
+    pair = Pair.objects.select_related("campaign").get(pk=queue(made).of(APART)[-1].pair)
+    for grade, reason in ((2, "The abstract says it."), (1, "The text takes it back.")):
+        seniors.give(pair=pair, by=made.created_by, grade=grade, reason=reason)
+    factories.run_due_jobs()
+    return pair.pk
 
 
 def _assessors(made: Campaign) -> list[User]:

@@ -237,6 +237,10 @@ class World:
         gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
         for place in ("gold/", "training/pairs/"):
             assert self.clients["organizer"].post(f"{self.base}{place}", gold).status_code == 201
+        judged = Pair.objects.filter(campaign__slug="demo", judged__gte=1).order_by("pk")[0]
+        senior = {"pair": judged.pk, "grade": 1, "reason": "read twice"}
+        given = self.clients["organizer"].post(f"{self.base}senior-grades/", senior)
+        assert given.status_code == 201, given.content
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -284,6 +288,7 @@ class World:
             "exclusion": first("exclusions/")["id"],
             "gold_pair": first("gold/")["id"],
             "training_pair": first("training/pairs/")["id"],
+            "senior_grade": first("senior-grades/")["id"],
             "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],

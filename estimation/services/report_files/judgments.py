@@ -36,7 +36,7 @@ def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
     """One line per label and round that drew its pair, in canonical order, by pseudonyms."""
     draws = selectors.draws_behind(shown)
     drawn = {pk: told for pk, *told in draws.values_list("pk", *OF_DRAWS)}
-    labels = label_columns(draws, "id")
+    labels = label_columns(draws, "id").counting()
     said = zip(
         *(
             each.tolist()
