@@ -28,7 +28,11 @@ OF_MACHINES = {
     ASKING: "Asking a machine judge",
     AGREEMENT: "Comparing a machine judge with people",
 }
-OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
+OF_MATERIAL = {
+    "upload": "Reading a file",
+    "copy-files": "Copying the files of a campaign",
+    "copy-known-pairs": "Copying training and gold of a campaign",
+}
 OF_PEOPLE = {
     "look-at-people": "Looking at how people answer",
     "letter": "Sending a letter",

@@ -1,19 +1,28 @@
 """A campaign begun anew from another: its settings, and on request the files it was made from.
 
 The files are read again, as if they had been uploaded, by the job of every upload: one way for
-data to go. No judgment comes along, nor anything that rests on one.
+data to go. Once they are, training and gold follow, which name topics and documents. No judgment
+comes along, nor anything that rests on one.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from judging import lessons
 from judging.errors import UserError
-from judging.models import Campaign, Upload, User
-from judging.services import audit, campaigns, jobs, uploads
+from judging.formats.known_pairs import KnownPair
+from judging.formats.problems import Problems
+from judging.models import Campaign, GoldPair, Job, QualityRules, TrainingPair, Upload, User
+from judging.services import audit, campaigns, gold, jobs, quality, training, uploads
+from judging.services.training import TrainingPlan
 
 COPY = "copy-files"
+COPY_KNOWN = "copy-known-pairs"
+AGAIN_SECONDS = 5
+BEING_READ = "Training and gold follow when all files are read."
 
 
 def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> Campaign:
@@ -26,9 +35,12 @@ def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> C
         campaigns.lock(campaign.pk)
         made = campaigns.create(by=by, plan=plan)
         audit.record("duplicate campaign", by=by, campaign=campaign, target=made, files=with_files)
+        if QualityRules.objects.filter(campaign=campaign).exists():
+            quality.set_rules(campaign=made, by=by, plan=quality.plan_of(campaign))
         if with_files:
             asked = {"campaign": campaign.pk, "by": by.pk}
             jobs.request(COPY, made.pk, campaign=made, data=asked)
+            jobs.request(COPY_KNOWN, made.pk, campaign=made, data=asked)
     return made
 
 
@@ -58,3 +70,46 @@ def _store_again(row: Upload, made: Campaign, by: User) -> None:
         raise UserError("file_gone", f"{row.name}: the site has lost this file.") from None
     except UserError as error:
         raise UserError(error.code, f"{row.name}: {error.message}") from error
+
+
+def copy_known(job: jobs.Running) -> None:
+    """The job: training and gold of the other campaign, with what was said about them there.
+
+    Waits for the files; safe to run again at any point. Gold that is retired stays where it is.
+    """
+    made = Campaign.objects.get(pk=job.target)
+    other = Campaign.objects.get(pk=job.data["campaign"])
+    by = User.objects.get(pk=job.data["by"])
+    copying = Job.objects.filter(kind=COPY, target=made.pk, state__in=Job.PENDING)
+    reading = made.uploads.filter(state__in=[Upload.State.STORED, Upload.State.READING])
+    if copying.exists() or reading.exists():
+        raise jobs.NotYet(AGAIN_SECONDS, BEING_READ)
+    rows = other.training_pairs.select_related("topic")
+    there = made.training_pairs.values_list("topic__topic_id", "docno")
+    if taught := _new(made, rows, there):
+        training.add(campaign=made, by=by, found=taught, problems=Problems(""))
+    pairs = other.gold_pairs.filter(retired=None).select_related("pair__topic")
+    mixed_there = made.gold_pairs.values_list("pair__topic__topic_id", "pair__docno")
+    if mixed := _new(made, pairs, mixed_there):
+        gold.add(campaign=made, by=by, found=mixed, problems=Problems(""))
+    plan = lessons.training_of(other)
+    if made.training_pairs.exists():
+        values = {name: getattr(plan, name) for name in ("obligatory", "threshold", "tries")}
+        training.set_plan(campaign=made, by=by, plan=TrainingPlan(**values))
+    if other.gold_every and made.gold_pairs.exists():
+        gold.mix(campaign=made, by=by, every=other.gold_every)
+
+
+def _new(
+    made: Campaign, rows: Iterable[TrainingPair | GoldPair], there: Iterable[tuple[str, str]]
+) -> list[KnownPair]:
+    """As a file has them; without those that are there already, or whose topic did not come."""
+    known, topics = set(there), set(made.topics.values_list("topic_id", flat=True))
+    found: list[KnownPair] = []
+    for row in rows:
+        pair = row.pair if isinstance(row, GoldPair) else row
+        topic, docno = pair.topic.topic_id, pair.docno
+        if topic in topics and (topic, docno) not in known:
+            grades = tuple(row.accepted)
+            found.append(KnownPair(len(found) + 1, topic, docno, grades, row.reason))
+    return found

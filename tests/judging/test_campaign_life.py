@@ -3,10 +3,19 @@
 import pytest
 from django.test import Client
 
-from judging import selectors
+from judging import lessons, selectors
 from judging.errors import UserError
 from judging.models import AuditEntry, Campaign, Judgment, Upload
-from judging.services import assignments, campaigns, duplicates, jobs, judgments
+from judging.services import (
+    assignments,
+    campaigns,
+    duplicates,
+    gold,
+    jobs,
+    judgments,
+    quality,
+    training,
+)
 from tests.support import factories
 from tests.support.pages import address, as_role, text
 
@@ -149,3 +158,68 @@ def test_who_may_not_make_campaigns_makes_no_duplicate() -> None:
         )
     assert refused.value.code == "may_not_create"
     assert Campaign.objects.count() == 1
+
+
+KNOWN = "topic,docno,grade,reason\n1,d1,2|1,so it is\n2,d2,0,\n"
+
+
+def with_known_pairs() -> Campaign:
+    """Training that is obligatory, gold that is mixed in, and rules about people."""
+    made = with_topics()
+    factories.stored_upload(
+        made, b'{"id": "d1", "text": "one"}\n{"id": "d2", "text": "two"}\n',
+        name="d.jsonl", kind="documents",
+    )  # fmt: skip
+    factories.run_due_jobs()
+    by = made.created_by
+    for service in (gold, training):
+        found, problems = gold.read(made, KNOWN, "known.csv")
+        service.add(campaign=made, by=by, found=found, problems=problems)
+    gold.retire(gold=made.gold_pairs.get(pair__docno="d2"), by=by)
+    gold.mix(campaign=made, by=by, every=7)
+    training.set_plan(campaign=made, by=by, plan=training.TrainingPlan(True, 0.9, 3))
+    quality.set_rules(campaign=made, by=by, plan=quality.RulesPlan(hold_below=0.4))
+    return made
+
+
+def known_of(made: Campaign) -> tuple[object, ...]:
+    made.refresh_from_db()
+    plan = lessons.training_of(made)
+    pairs = made.training_pairs.order_by("docno")
+    mixed = made.gold_pairs.order_by("pair__docno")
+    return (
+        list(pairs.values_list("topic__topic_id", "docno", "accepted", "reason")),
+        list(mixed.values_list("pair__topic__topic_id", "pair__docno", "accepted", "reason")),
+        (plan.obligatory, plan.threshold, plan.tries, made.gold_every),
+        quality.plan_of(made),
+    )
+
+
+def test_training_and_gold_follow_the_files_and_come_once() -> None:
+    original = with_known_pairs()
+    before = known_of(original)
+    made = duplicates.duplicate(
+        campaign=original, by=original.created_by, name="Again", with_files=True
+    )
+    waiting = selectors.job_of(duplicates.COPY_KNOWN, made.pk)
+    assert waiting is not None
+    jobs.run(waiting.pk)  # before any file is read
+    assert not made.training_pairs.exists()
+    factories.run_due_jobs()
+    for _ in range(2):
+        jobs.request(duplicates.COPY_KNOWN, made.pk, campaign=made, data=waiting.data)
+        factories.run_due_jobs()
+    taught, mixed, plan, rules = known_of(made)
+    assert (taught, plan, rules) == (before[0], (True, 0.9, 3, 7), before[3])
+    assert mixed == [("1", "d1", [1, 2], "so it is")]
+    assert known_of(original) == before
+
+
+def test_without_files_rules_come_and_no_pairs() -> None:
+    original = with_known_pairs()
+    made = duplicates.duplicate(
+        campaign=original, by=original.created_by, name="Again", with_files=False
+    )
+    factories.run_due_jobs()
+    taught, mixed, plan, rules = known_of(made)
+    assert (taught, mixed, plan[0], rules) == ([], [], False, known_of(original)[3])
