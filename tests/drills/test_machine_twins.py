@@ -16,10 +16,20 @@ from django.utils import timezone
 from estimation import plans
 from estimation.models import Round
 from estimation.services import leftovers, rounds
-from judging.models import Assignment, BatchPair, Campaign, Job, Judgment, Pair, User
+from judging.models import (
+    Assignment,
+    BatchPair,
+    Campaign,
+    Job,
+    Judgment,
+    Pair,
+    SeniorGrade,
+    User,
+)
 from judging.services import (
     assignments,
     audit,
+    campaigns,
     desk,
     entering,
     exclusions,
@@ -158,6 +168,11 @@ def work_that_is_forgotten_when_it_comes_back(patch: Patch) -> None:
     patch.setattr(exclusions, "_put_back", put_back)
 
 
+def rule_that_leaves_senior_grades(patch: Patch) -> None:
+    """The campaign says that they count, and those that are there do not."""
+    patch.setattr(campaigns, "_count_seniors", lambda *_: None)
+
+
 def number_that_nobody_counts(patch: Patch) -> None:
     """Guests of a crowd link are handed pairs for ever."""
     for each in (assignments, desk, judgments):
@@ -225,6 +240,15 @@ def exclusion_for_a_while(machine: Machine) -> None:
     assert len(machine.world.seen.exclusions) == 1
 
 
+def a_rule_after_senior_grades(machine: Machine) -> None:
+    machine.begin(slug="full", scene=5, plan=0)
+    machine.judge_some(who=0, times=3, choice=1)
+    for pick in range(len(machine.world.seen.pairs)):
+        machine.play("adjudicate", 0, pick, 2, NONE)
+    assert SeniorGrade.objects.filter(ended=None, counts=False).exists()
+    machine.play("rule", 0, 0, 1, NONE)
+
+
 def guest_without_end(machine: Machine) -> None:
     """A guest judges as long as they are handed something."""
     machine.begin(slug="full", scene=5, plan=0)
@@ -247,6 +271,7 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     around_the_last_place: (claim_that_counts_no_leases, place_that_is_not_given_back),
     one_judgment: (yes_before_it_is_written,),
     all_leave: (last_organizer_may_leave,),
+    a_rule_after_senior_grades: (rule_that_leaves_senior_grades,),
     guest_without_end: (number_that_nobody_counts,),
     exclusion_for_a_while: (
         exclusion_that_keeps_places,

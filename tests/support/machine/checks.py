@@ -9,7 +9,17 @@ from django.utils import timezone
 
 from estimation.models import Report
 from estimation.services import files, quoting
-from judging.models import Batch, BatchPair, Decision, Job, Judgment, Membership, Pair
+from judging.models import (
+    Batch,
+    BatchPair,
+    Campaign,
+    Decision,
+    Job,
+    Judgment,
+    Membership,
+    Pair,
+    SeniorGrade,
+)
 from judging.selectors import labels
 from tests.support.journal import (
     BatchRow,
@@ -40,6 +50,7 @@ def faults(world: World) -> list[str]:
         *batches(seen),
         *gold(seen),
         *learners(seen),
+        *seniors(seen),
         *people(seen, told),
         *rounds(seen, told),
         *work(seen),
@@ -160,6 +171,22 @@ def learners(seen: Seen) -> Iterator[str]:
             yield f"{row.user} learns, and holds a pair"
         if row.user.training_tries.filter(campaign=seen.campaign, passed=True).exists():
             yield f"{row.user} has passed, and learns"
+
+
+def seniors(seen: Seen) -> Iterator[str]:
+    """One is in force for a pair, and counts, as its only label, as the campaign says."""
+    rows = SeniorGrade.objects.filter(pair__campaign=seen.campaign)
+    rule = Campaign.objects.get(pk=seen.campaign.pk).senior_grades
+    in_force = {row.pair_id: row for row in rows if row.ended is None}
+    if len(in_force) != sum(row.ended is None for row in rows):
+        yield "a pair has two senior grades in force"
+    for row in rows:
+        if row.counts != (row.ended is None and rule == Campaign.Seniors.SUPERSEDE):
+            yield f"senior grade {row.pk} counts: {row.counts}, by the rule {rule}"
+    given = [each for each in labels(rows.filter(counts=True).values("pair")) if each.decided]
+    there = sorted((each.pair, each.grade) for each in given)
+    if there != sorted((row.pair_id, row.grade) for row in rows if row.counts):
+        yield f"labels of settled pairs are {there}"
 
 
 def people(seen: Seen, told: Told) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""What is done about people: gold, whom somebody looks at, and what is learned from."""
+"""What is done about people and what they said: gold, senior grades, whom somebody looks at, and
+what is learned from."""
 
 from typing import Any
 
-from judging.models import TrainingPair, User
+from judging.models import SeniorGrade, TrainingPair, User
 from tests.support.machine.asking import Asking, one
 
 
@@ -22,6 +23,21 @@ class Learning(Asking):
 
     def let_go_on(self, who: int, pick: int, choice: int) -> None:
         self._of_person(who, pick, "go-on", None, "not_held")
+
+    def adjudicate(self, who: int, pick: int, choice: int) -> None:
+        """Gives a pair a senior grade, or takes one back; also of a pair that nobody judged."""
+        rows = SeniorGrade.objects.filter(pair__campaign=self.campaign).order_by("pk")
+        if choice != 5 and (pair := one(sorted(self.seen.pairs.keys() - self.seen.gold), pick)):
+            body = {"pair": pair, "grade": choice % self.seen.scale, "reason": "read twice"}
+            expect: set[int | str] = {201, "not_judged"}
+            self.send(self.organizer(who), "post", "senior-grades/", body, expect=expect)
+        elif row := one(list(rows), pick):
+            back, expect = f"senior-grades/{row.pk}/back/", {200, "taken_back"}
+            self.send(self.organizer(who), "post", back, {"reason": "a slip"}, expect=expect)
+
+    def rule(self, who: int, pick: int, choice: int) -> None:
+        body = {"senior_grades": ("beside", "supersede")[choice % 2]}
+        self.send(self.organizer(who), "patch", "", body, expect={200})
 
     def teach(self, who: int, pick: int, choice: int) -> None:
         """Or takes a pair out again."""

@@ -32,6 +32,7 @@ ORGANIZERS: tuple[str, ...] = (
     "draft", "change", "draw", "discard", "upload", "cancel", "remove", "settle", "open", "close",
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
     "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
+    "adjudicate", "rule",
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = (
     "claim", "judge", "again", "correct", "skip", "later", "enter",
