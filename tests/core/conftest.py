@@ -10,6 +10,7 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists, rank_lines
+from tests.core import plain_estimates
 
 Reader = Callable[[Path], RankedLists]
 
@@ -29,6 +30,20 @@ def no_disk_waits() -> Iterator[None]:
     """Files are not forced to the disk one by one, which takes longer than all the rest."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
+@pytest.fixture
+def estimates_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    with plain_estimates.estimates_alone():
+        yield
+
+
+@pytest.fixture
+def values_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    with plain_estimates.values_alone():
         yield
 
 

@@ -66,6 +66,7 @@ def together(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_rounds_over_two_pools_are_unbiased_with_their_covariance(
     tiny_pool: Pool, larger: Pool, method: str
@@ -77,6 +78,7 @@ def test_rounds_over_two_pools_are_unbiased_with_their_covariance(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 def test_twin_that_gives_new_pairs_the_chance_of_both_rounds_is_caught(
     tiny_pool: Pool, larger: Pool
 ) -> None:
