@@ -10,7 +10,6 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists, rank_lines
-from tests.core import plain_estimates
 
 Reader = Callable[[Path], RankedLists]
 
@@ -36,13 +35,26 @@ def no_disk_waits() -> Iterator[None]:
 @pytest.fixture
 def estimates_alone() -> Iterator[None]:
     """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
     with plain_estimates.estimates_alone():
+        yield
+
+
+@pytest.fixture
+def guarantees_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
+    with plain_estimates.guarantees_alone():
         yield
 
 
 @pytest.fixture
 def values_alone() -> Iterator[None]:
     """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
     with plain_estimates.values_alone():
         yield
 

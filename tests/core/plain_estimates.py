@@ -5,7 +5,7 @@ intervals, ranks and what is expected of pairs that nobody judged. None of these
 or its covariance: `test_core_plain_estimates.py` holds that what is left is the same to the bit.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from estimation.core.arrays import BoolArray
+from estimation.core.collections import published
 from estimation.core.data.scope import Scope
 from estimation.core.measures.table import Measure
 from estimation.core.rounds import pair_estimates
@@ -22,11 +23,8 @@ from estimation.core.rounds.active import estimates as active_estimates
 from estimation.core.rounds.active import rounds as active
 from estimation.core.rounds.active.values import TopicResult
 from estimation.core.rounds.adaptive import answers
-from estimation.core.rounds.results import Asked, Evaluation, MeasureResult
+from estimation.core.rounds.results import Asked, MeasureResult
 from estimation.core.rounds.topics import estimates as topics
-from estimation.research.trials import methods
-from estimation.research.trials.methods import Outcome
-from estimation.research.trials.settings import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +66,7 @@ LEFT_OUT = {
     },
     topics: {"Comparison": Uncompared, "_pooled": lambda *_: None},
     active: {"Comparison": Uncompared},
+    published: {"outlook_of": lambda *_, **__: None},
     answers: {"Comparison": Uncompared, "with_intervals": lambda estimate, *_, **__: estimate},
 }
 
@@ -79,7 +78,7 @@ def no_covariance(_: object, __: Measure, result: TopicResult, *___: object) -> 
 
 
 @contextmanager
-def _without(*left_out: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
+def without(*left_out: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for each in left_out:
             for where, names in each.items():
@@ -91,25 +90,25 @@ def _without(*left_out: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
 @contextmanager
 def estimates_alone() -> Iterator[None]:
     """Let rounds answer with totals and their covariances only, as estimators."""
-    with _without(LEFT_OUT):
+    with without(LEFT_OUT):
+        yield
+
+
+@contextmanager
+def guarantees_alone() -> Iterator[None]:
+    """Let rounds of pairs answer with guaranteed intervals, and with nothing else right but them.
+
+    What pairs that nobody judged may add is in the usual intervals alone.
+    """
+    kept = ("Reach", "with_intervals")
+    names = {name: each for name, each in LEFT_OUT[pair_estimates].items() if name not in kept}
+    none = dict.fromkeys(("unseen", "ratio_knowledge"), lambda *_, **__: None)
+    with without({pair_estimates: names | none}):
         yield
 
 
 @contextmanager
 def values_alone() -> Iterator[None]:
     """The same, and active rounds with totals only."""
-    with _without(LEFT_OUT, {active_estimates._Topic: {"covariance": no_covariance}}):
-        yield
-
-
-def _told_alone(_: Setting, seen: Callable[..., Evaluation], batches: Sequence[int]) -> Outcome:
-    """In place of all that is told at looks."""
-    found = seen(batches=batches[-1])
-    return Outcome(found.results[0].estimate.value, found.judged_pairs, None)
-
-
-@contextmanager
-def trial_values_alone() -> Iterator[None]:
-    """Let trials tell values and costs, without errors, intervals or verdicts."""
-    with values_alone(), _without({methods: {"_told": _told_alone}}):
+    with without(LEFT_OUT, {active_estimates._Topic: {"covariance": no_covariance}}):
         yield

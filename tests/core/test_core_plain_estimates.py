@@ -20,7 +20,12 @@ from estimation.core.sampling.designs import Method
 from estimation.core.sampling.priors import make_prior
 from estimation.research.trials.methods import prepare
 from estimation.research.trials.settings import Setting
-from tests.core.plain_estimates import estimates_alone, trial_values_alone, values_alone
+from tests.core.plain_estimates import (
+    estimates_alone,
+    guarantees_alone,
+    values_alone,
+)
+from tests.core.plain_trials import trial_values_alone
 from tests.core.simulated_pools import helpful_predictions, simulated_pool
 
 POOL, GRADES = simulated_pool()
@@ -97,6 +102,16 @@ def test_estimates_alone_are_those_of_whole_answers(method: str) -> None:
     assert bits(told(drawn, estimates_alone()), *every) == bits(whole, *every)
     assert bits(told(drawn, values_alone()), "value") == bits(whole, "value")
     assert all(each.ranking is not None for each in told(drawn, nullcontext()))
+
+
+@pytest.mark.parametrize(("method", "kind"), [("iid", "hoeffding"), ("poisson", "chernoff")])
+def test_guarantees_alone_are_those_of_whole_answers(method: str, kind: str) -> None:
+    drawn, options = drawn_by(method), {"interval": kind}
+    whole, alone = (told(drawn, each, **options) for each in (nullcontext(), guarantees_alone()))
+    assert whole[0].interval == alone[0].interval == kind
+    for name in ("value", "covariance", "low", "high"):
+        same = getattr(alone[0].estimate, name) == getattr(whole[0].estimate, name)
+        assert same.all(), name
 
 
 def test_they_are_with_predictions() -> None:

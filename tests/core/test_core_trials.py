@@ -27,7 +27,7 @@ from estimation.research.trials.methods import (
 from estimation.research.trials.reports import TrialReport, play_trials
 from estimation.research.trials.settings import Assessors, Setting, TrialError
 from tests.core.length import bounded
-from tests.core.plain_estimates import trial_values_alone
+from tests.core.plain_trials import trial_values_alone
 
 LETTERS = "abcdefghijklmnopqrst"
 TAGS = ("r0", "r1", "r2", "r3")
@@ -206,9 +206,7 @@ UNBIASED = (
 )
 
 
-def largest_z_scores(
-    setting: Setting, method: str, *truths: FloatArray, trials: int
-) -> Iterator[float]:
+def largest_z(setting: Setting, method: str, *truths: FloatArray, trials: int) -> Iterator[float]:
     """How far the mean over the same trials is off several truths, in standard errors."""
     player = prepare(setting, method)
     with trial_values_alone():
@@ -223,7 +221,7 @@ def largest_z_scores(
 def test_estimates_are_right_on_average(setting: Setting, method: str) -> None:
     """Also with noisy assessors, two per pair. Against the noiseless truth they are not."""
     noisy = replace(setting, assessors=Assessors(labels=2, noise=0.3))
-    right, noiseless = largest_z_scores(
+    right, noiseless = largest_z(
         noisy, method, noisy.truth(), setting.truth(), trials=bounded(250, 400)
     )
     assert right < 4.5
@@ -235,7 +233,7 @@ def test_whole_topics_are_right_on_average_about_noisy_assessors(setting: Settin
     """ERR of a topic is linear in the gain of each document, so a census has no bias."""
     noisy = replace(census(setting, "ERR@5"), assessors=Assessors(labels=2, noise=0.3))
     truths = noisy.truth(), census(setting, "ERR@5").truth()
-    right, noiseless = largest_z_scores(noisy, "query", *truths, trials=150)
+    right, noiseless = largest_z(noisy, "query", *truths, trials=150)
     assert right < 4.0
     assert noiseless > 6.0
 
