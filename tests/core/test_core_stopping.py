@@ -101,7 +101,7 @@ def test_a_rule_that_says_nothing_is_refused(given: dict) -> None:
         StoppingRule(**given)
 
 
-LOOKS, TRIALS = 20, bounded(200, 400)
+LOOKS, TRIALS = bounded((10, 200), (20, 400))
 EQUAL = np.array([0.0, 0.0])
 """Two runs of which none is better: whatever stops because one seems so is false."""
 
