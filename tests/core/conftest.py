@@ -32,6 +32,33 @@ def no_disk_waits() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def estimates_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
+    with plain_estimates.estimates_alone():
+        yield
+
+
+@pytest.fixture
+def guarantees_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
+    with plain_estimates.guarantees_alone():
+        yield
+
+
+@pytest.fixture
+def values_alone() -> Iterator[None]:
+    """See `plain_estimates`."""
+    from tests.core import plain_estimates
+
+    with plain_estimates.values_alone():
+        yield
+
+
 def read_run(path: Path, depth: int | None = None) -> RankedLists:
     with gzip.open(path, "rb") as lines:
         columns = np.array(lines.read().split(), dtype=np.bytes_).reshape(-1, 6)

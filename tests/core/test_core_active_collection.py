@@ -16,6 +16,7 @@ from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import ActiveRound, log_absent, make_plan
 from estimation.core.rounds.evaluation import evaluate
 from tests.core.collecting import publish
+from tests.core.length import bounded
 from tests.core.ranked_collections import (
     assert_questions_without_answer_are_refused,
     assert_same,
@@ -39,6 +40,9 @@ from tests.core.test_core_later_active import (
 )
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
 
+BATCHES = bounded([1, None], [1, 2, None])
+"""So many of the first batches; by default all."""
+
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request) -> Case:
@@ -60,7 +64,7 @@ def collected(case: Case, batches: int | None = None, **options) -> RoundCollect
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batches", [1, 2, None])
+@pytest.mark.parametrize("batches", BATCHES)
 def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -> None:
     then = evaluate(case.pool, case.drawn, batches=batches, **case.asked)
     collection = collected(case, batches)
@@ -69,7 +73,7 @@ def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batches", [1, 2, None])
+@pytest.mark.parametrize("batches", BATCHES)
 def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
     case: Case, batches: int | None
 ) -> None:

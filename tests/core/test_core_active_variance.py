@@ -25,6 +25,7 @@ from estimation.core.rounds.active.steps import History, Steps
 from estimation.core.rounds.active.values import TopicSample, topic_line, topic_result
 from estimation.core.rounds.active.weights import sequential_weights, step_shares
 from estimation.core.rounds.evaluation import evaluate
+from tests.core.length import bounded
 
 RUNS = {"alpha": "abcde", "beta": "bdca", "gamma": "ebd"}
 CHANCES = np.array([0.7, 0.0, 0.4, 1.0, 0.0])  # that an assessor finds a..e relevant
@@ -76,6 +77,7 @@ def all_plans(
                 yield likely * probability * chance[document] / chance.sum(), plan, given
 
 
+@pytest.mark.usefixtures("values_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_variance_is_unbiased_over_all_plans_and_judgments(frame, number: int) -> None:
@@ -293,7 +295,7 @@ def test_the_model_is_never_certain(labels: list[bool]) -> None:
 # ---------------------------------------------------------------------------------- coverage
 
 TOPICS, DOCUMENTS, SYSTEMS, DEPTH = 12, 150, 12, 30
-SHARE, CAMPAIGNS = 0.25, 60
+SHARE, CAMPAIGNS = 0.25, bounded(36, 60)
 
 
 def collection() -> tuple[ActiveFrame, np.ndarray]:
@@ -357,10 +359,11 @@ def test_intervals_cover() -> None:
             alone.append(within(shown.value, half, truth[measure]))
             doubled.append(within(shown.value, 2.0 * 1.96 * shown.se, truth[measure]))
             above.append((truth[measure] > shown.high).mean())
-    # 2 measures of 12 runs go together within a campaign: 0.0075 is the standard error seen.
-    assert 0.935 <= np.mean(covered) <= 0.99, np.mean(covered)
-    assert np.mean(above) <= 0.04
-    assert np.mean(alone) <= 0.91, np.mean(alone)
+    # 2 measures of 12 runs go together within a campaign: 0.0075 is the standard error seen of 60.
+    wider = 3.0 * 0.0075 * (np.sqrt(60 / CAMPAIGNS) - 1.0)
+    assert 0.935 - wider <= np.mean(covered) <= 0.99, np.mean(covered)
+    assert np.mean(above) <= 0.04 + wider
+    assert np.mean(alone) <= 0.91 - wider, np.mean(alone)
     assert np.mean(doubled) > 0.99, np.mean(doubled)
 
 

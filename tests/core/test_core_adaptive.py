@@ -26,11 +26,13 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
+from tests.core.length import bounded
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 DCG, PRECISION = parse_measure("DCG@3"), parse_measure("P@2")
 GRADES = np.array([2, 0, 1, 0, 2])
 EXACT = {"rel": 1e-12, "abs": 1e-12}
+BATCHES = bounded(2, 3)  # of rounds that are enumerated; the second is planned by what was learned
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
 def test_whatever_the_plan_rests_on_values_are_unbiased(
     pool: Pool, eager: None, options: dict
 ) -> None:
-    mean, covariance, estimated, _ = moments(pool, plan_for(pool, **options), batches=3)
+    mean, covariance, estimated, _ = moments(pool, plan_for(pool, **options), batches=BATCHES)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
@@ -201,7 +203,7 @@ def test_a_round_follows_from_its_seed_and_what_was_learned(pool: Pool, eager: N
 
 
 def test_another_measure_than_the_goals_is_unbiased_too(pool: Pool, eager: None) -> None:
-    mean, _, _, _ = moments(pool, plan_for(pool), batches=3, measure=PRECISION)
+    mean, _, _, _ = moments(pool, plan_for(pool), batches=BATCHES, measure=PRECISION)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=PRECISION), **EXACT)
 
 

@@ -27,6 +27,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
 from tests.core.collecting import publish
+from tests.core.plain_estimates import estimates_alone
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -108,7 +109,8 @@ def moments(pool: Pool, method: str, runs: dict[str, RankedLists], estimator: Es
     """Expectation and variance of the estimate, expectation of the squared standard error."""
     total, first, second = 0.0, np.zeros(2), 0.0
     for probability, collection in all_collections(pool, method):
-        found = estimator(collection, runs)
+        with estimates_alone():
+            found = estimator(collection, runs)
         total += probability
         first += probability * found
         second += probability * found[0] ** 2

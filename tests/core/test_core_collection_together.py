@@ -98,6 +98,7 @@ def taken_for_the_last(samples: Samples) -> Samples:
         yield probability, [replace(last, sample=union)]
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize(("samples", "method"), CASES)
 def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, samples, method) -> None:
@@ -108,6 +109,7 @@ def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, samples, 
     assert covariance[0, 0] > 0.001
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("samples", [apart, sharing])
 def test_the_twin_with_the_probabilities_of_one_round_is_caught(
@@ -118,6 +120,7 @@ def test_the_twin_with_the_probabilities_of_one_round_is_caught(
     assert abs(mean[0] / truth(LATE, grade=BY_HAND) - 1.0) > 0.1
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_the_twin_that_takes_shared_numbers_for_others_is_caught(tiny_pool: Pool, ranked) -> None:
     every = (

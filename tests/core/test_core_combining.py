@@ -88,6 +88,7 @@ def together(pool: Pool, method: str, **options) -> Iterator[tuple[float, np.nda
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_two_rounds_are_unbiased_with_their_covariance(tiny_pool: Pool, method: str) -> None:
     mean, covariance, estimated = moments(together(tiny_pool, method))
@@ -96,6 +97,7 @@ def test_two_rounds_are_unbiased_with_their_covariance(tiny_pool: Pool, method: 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 def test_twin_that_weights_each_draw_by_its_own_round_is_caught(tiny_pool: Pool) -> None:
     """Draws of the first round say nothing of pairs that it cannot draw."""
     first, second = (replace(each, eps=0.0) for each in designs(tiny_pool, "iid"))
@@ -129,6 +131,7 @@ def _estimate(pool: Pool, first: Design, a: Sample, second: Design, b: Sample):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 def test_noisy_labels_of_pairs_that_both_rounds_drew_count_once(ranked) -> None:
     pool = build_pool(["1"], {"a": ranked({"1": "xy"}), "b": ranked({"1": "yx"})}, depth=2)
     first, second = design_of(pool, "iid", "a"), design_of(pool, "iid", "b")
@@ -153,6 +156,7 @@ def test_noisy_labels_of_pairs_that_both_rounds_drew_count_once(ranked) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 def test_rounds_with_the_same_numbers_are_one_larger_sample(tiny_pool: Pool) -> None:
     small, large = (
         design_of(tiny_pool, "poisson", "alpha", 2),

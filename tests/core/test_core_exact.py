@@ -415,10 +415,12 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
             pool, PairRound(probabilities, sample), labels=labels, measures=[DCG], max_grade=3,
             batches=batches,
         ).results[0].estimators[estimator]  # fmt: skip
-        nothing = np.zeros_like(result.covariance), np.zeros_like(result.value)
-        yield probability, Totals(result.value, result.covariance, result.difference_df, *nothing)
+        none = np.zeros_like(result.covariance)
+        nothing = none, none, np.zeros_like(result.value)
+        yield probability, Totals(result.value, result.covariance, *nothing)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "estimator"), [("poisson", "ht"), ("iid", "is"), ("iid", "ht")])
 @pytest.mark.parametrize("batches", [1, 2])
@@ -432,6 +434,7 @@ def test_every_prefix_of_batches_is_exactly_the_design(
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_with_the_probabilities_of_another_prefix_is_caught(tiny_pool: Pool) -> None:
     design = design_for(tiny_pool, "poisson")

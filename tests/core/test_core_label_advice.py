@@ -16,6 +16,7 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
+from tests.core.plain_estimates import estimates_alone
 
 DCG = parse_measure("DCG@10")
 TOPICS = [f"topic {number:02d}" for number in range(20)]
@@ -98,9 +99,10 @@ def spread(pool: Pool, method: str, number: int, work: float, trials: int) -> fl
     for trial in range(trials):
         sample = draw(pool, design, seed=f"trial {trial}")
         rows = judged(pool, sample, same(sample, number), seed=trial)
-        result = evaluate(
-            pool, PairRound(design, sample), labels=rows, measures=[DCG], max_grade=3
-        ).results[0]  # fmt: skip
+        with estimates_alone():
+            (result,) = evaluate(
+                pool, PairRound(design, sample), labels=rows, measures=[DCG], max_grade=3
+            ).results
         values.append(result.estimate.value)
     return float(np.median(np.std(values, axis=0, ddof=1)))
 

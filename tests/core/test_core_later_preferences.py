@@ -188,6 +188,7 @@ def all_expected(rankings: Rankings, pairs: Pool) -> np.ndarray:
     return np.array([expected(rankings, measure, set(named(pairs))) for measure in MEASURES])
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "estimator"), [("poisson", "ht"), ("iid", "is"), ("iid", "ht")])
 def test_later_runs_are_unbiased_over_all_samples(method: str, estimator: str) -> None:
@@ -206,6 +207,7 @@ def test_twin_with_the_weights_of_another_run_is_caught() -> None:
     assert off.tolist() == [tag in ("known", "novel") for tag in sorted(OLD | LATER)]
 
 
+@pytest.mark.usefixtures("estimates_alone")
 def test_twin_whose_pairs_are_left_where_they_stood_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -216,6 +218,7 @@ def test_twin_whose_pairs_are_left_where_they_stood_is_caught(
     assert off.all()
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_two_noisy_answers_leave_value_and_covariance_unbiased(method: str) -> None:
@@ -240,6 +243,7 @@ GIVEN = np.array([2, 0, 2])
 """What everybody says of a and b, of b and c, of x and y."""
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_rounds_together_are_unbiased_for_what_some_round_could_draw(method: str) -> None:
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
@@ -411,11 +415,7 @@ def of_one_part(design: Design, sample: Sample) -> RoundsTogether:
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize(
     ("runs", "asking"),
-    [
-        (NEW_DOCUMENT, PairRound),
-        (NEVER_TOGETHER, PairRound),
-        (NEVER_TOGETHER, of_one_part),
-    ],
+    [(NEW_DOCUMENT, PairRound), (NEVER_TOGETHER, PairRound), (NEVER_TOGETHER, of_one_part)],
 )
 def test_no_verdict_about_a_later_run_hangs_on_pairs_out_of_reach(
     runs: tuple, measure: Measure, asking: Asking

@@ -78,6 +78,7 @@ def together(pool: Pool, joined: Pool, method: str) -> Iterator[tuple]:
         yield one * two, found.estimate.value, found.estimate.covariance
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_later_runs_are_unbiased_for_what_some_round_could_draw(
@@ -93,6 +94,7 @@ def test_later_runs_are_unbiased_for_what_some_round_could_draw(
     assert mean[novel] < truth[novel] - 0.5
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_that_takes_the_union_for_the_sample_of_one_round_is_caught(
     tiny_pool: Pool, joined: Pool

@@ -22,6 +22,7 @@ from estimation.core.sampling.priors import make_prior
 from estimation.research.trials.methods import prepare
 from estimation.research.trials.reports import TrialReport, play_trials
 from estimation.research.trials.settings import Setting
+from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
 
 ALPHA = 0.05
@@ -114,6 +115,10 @@ def test_a_twin_that_spends_next_to_nothing_is_caught() -> None:
 
 # ------------------------------------------------------------------------- Poisson samples
 
+TRIALS = bounded(80, 250)
+# Three standard errors of a share of so many trials, less those of 250.
+WIDER = 3.0 * math.sqrt(ALPHA * (1.0 - ALPHA)) * (TRIALS**-0.5 - 250**-0.5)
+
 
 @pytest.fixture(scope="module")
 def watched() -> TrialReport:
@@ -130,7 +135,7 @@ def watched() -> TrialReport:
         anytime=True,
     )
     player = prepare(setting, "poisson")
-    return play_trials(setting, "poisson", player, trials=250, seed="watched")
+    return play_trials(setting, "poisson", player, trials=TRIALS, seed="watched")
 
 
 def test_every_run_is_covered_at_all_looks_at_once(watched: TrialReport) -> None:
@@ -138,12 +143,12 @@ def test_every_run_is_covered_at_all_looks_at_once(watched: TrialReport) -> None
     assert found is not None
     assert found.value_coverage is not None
     assert found.worst_run_coverage is not None
-    assert 0.95 <= found.value_coverage < 0.998
-    assert found.worst_run_coverage >= 0.93
+    assert 0.95 - WIDER <= found.value_coverage < 0.998
+    assert found.worst_run_coverage >= 0.93 - WIDER
     assert found.rank_coverage is not None
-    assert found.rank_coverage >= 0.95
+    assert found.rank_coverage >= 0.95 - WIDER
     assert found.familywise_error is not None
-    assert found.familywise_error <= 0.05
+    assert found.familywise_error <= 0.05 + WIDER
     assert found.true_verdicts is not None
     assert found.true_verdicts > 1.0
 
@@ -151,7 +156,7 @@ def test_every_run_is_covered_at_all_looks_at_once(watched: TrialReport) -> None
 def test_a_twin_for_one_look_is_caught(watched: TrialReport) -> None:
     found = watched.honesty
     assert found.value_coverage is not None
-    assert found.value_coverage < 0.9
+    assert found.value_coverage < 0.9 - WIDER
 
 
 def test_at_the_end_intervals_are_little_wider(watched: TrialReport) -> None:

@@ -19,7 +19,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.random_numbers import permanent_random_numbers
 from estimation.core.sampling.samples import Sample
-from estimation.research.simulation import simulate, true_values
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -85,6 +85,7 @@ def moments(pool: Pool, design: Design, grades: np.ndarray) -> tuple[np.ndarray,
     return mean, square - np.multiply.outer(mean, mean), estimated
 
 
+@pytest.mark.usefixtures("estimates_alone")
 def test_draws_per_query_are_unbiased_with_their_covariance(two_topics: Pool) -> None:
     design, grades = design_of(two_topics, "per-query"), grades_of(two_topics)
     assert design.strata == 2
@@ -94,6 +95,7 @@ def test_draws_per_query_are_unbiased_with_their_covariance(two_topics: Pool) ->
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 def test_twin_that_takes_draws_per_query_for_draws_from_all_is_caught(two_topics: Pool) -> None:
     """The value is the same; the spread between topics is no error of these draws."""
     design, grades = design_of(two_topics, "per-query"), grades_of(two_topics)
@@ -165,30 +167,33 @@ def test_priority_samples_have_their_size_and_their_threshold(wide_pool: Pool) -
         assert np.array_equal(sample.probability, expected)
 
 
-def squares_of(pool: Pool, design: Design, grades: np.ndarray, seed: str) -> np.ndarray:
-    """The variances of the values as the sample alone estimates them."""
+def told_of(
+    pool: Pool, design: Design, grades: np.ndarray, seed: str
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Values, their variances as the sample alone estimates them, and the pairs that it judges."""
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, grades[sample.pair])
     found = evaluate(pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3)
-    return np.diag(found.results[0].estimate.covariance)
+    estimate = found.results[0].estimate
+    return estimate.value, np.diag(estimate.covariance), found.judged_pairs
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_priority_estimates_are_unbiased_with_their_variance(wide_pool: Pool) -> None:
     design = design_of(wide_pool, "priority", budget=30, batch_size=15)
     grades = grades_of(wide_pool)
-    seeds = [f"s{number}" for number in range(1500)]
-    found = simulate(
-        wide_pool, design, grades=grades, measure=DCG, max_grade=3, seeds=seeds, batches=2
-    )
-    z = found.bias / (found.sd / np.sqrt(len(seeds)))
-    assert np.abs(z).max() < 4
-    squares = [squares_of(wide_pool, design, grades, seed) for seed in seeds]
-    ratio = np.mean(squares, axis=0) / found.sd**2
+    found = [told_of(wide_pool, design, grades, f"s{number}") for number in range(1500)]
+    value, squares = np.array([each[0] for each in found]), [each[1] for each in found]
+    sd = value.std(axis=0, ddof=1)
+    bias = value.mean(axis=0) - true_values(wide_pool, grades=grades, measure=DCG)
+    assert np.abs(bias / (sd / np.sqrt(len(found)))).max() < 4
+    ratio = np.mean(squares, axis=0) / sd**2
     assert np.abs(ratio - 1).max() < 0.12
-    assert set(found.judged_pairs.tolist()) == {30}
+    assert {judged for *_, judged in found} == {30}
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_with_the_threshold_of_the_last_pair_inside_is_caught(wide_pool: Pool) -> None:
     """The n-th ratio in place of the (n + 1)-th: probabilities too small, values too large."""

@@ -218,6 +218,7 @@ def outcomes(pool: Pool, design: Design) -> Iterator[tuple[float, Sample, LabelR
             yield chance * weight, sample, labels
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["MAE", "#ofSwaps"])
 def test_noisy_labels_leave_value_and_covariance_unbiased(text: str) -> None:

@@ -21,6 +21,7 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import Prior, make_prior
 from estimation.research.simulation import true_topic_values, true_values
+from tests.core.length import bounded
 from tests.core.ratio_pools import (
     AP,
     METHODS,
@@ -76,6 +77,7 @@ def even_design(pool: Pool, method: str, budget: int) -> Design:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "budget"), [("poisson", 300), ("priority", 300), ("iid", 400), ("per-query", 400)]
@@ -99,6 +101,7 @@ def test_delta_method_variance_is_that_of_simulated_campaigns(rich, method, budg
     assert np.all(ratio / (1.0 - certain) > 1.3)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("fewest", [1, 2])
 def test_disagreement_between_assessors_is_in_the_variance(rich, fewest: int) -> None:
@@ -132,11 +135,12 @@ def test_one_judgment_each_says_that_no_noise_was_measured(pool: Pool) -> None:
 
 
 SHOWN = [parse_measure(text) for text in ("AP", "nDCG", "Rprec")]
+TREC8_CAMPAIGNS = bounded(16, 40)
 
 
 @pytest.fixture(scope="module")
 def trec8_campaigns(trec8) -> tuple[np.ndarray, np.ndarray]:
-    """40 campaigns of 20 000 of the 108 819 pairs: low, high, value, bias; and the truth."""
+    """Campaigns of 20 000 of the 108 819 pairs: low, high, value, bias; and the truth."""
     pool = trec8.pool(depth=100)
     grades = trec8.grades(pool)
     goal = goals.absolute(*pool.runs)
@@ -144,7 +148,7 @@ def trec8_campaigns(trec8) -> tuple[np.ndarray, np.ndarray]:
     prior = make_prior(pool, name="rank", goal=goal, measure=first, max_grade=1)
     design = make_design(pool, goal=goal, measure=AP, prior=prior, budget=20_000, batch_size=20_000)
     found = []
-    for number in range(40):
+    for number in range(TREC8_CAMPAIGNS):
         sample = draw(pool, design, seed=f"trec8 {number}")
         labels = LabelRows(sample.pair, grades[sample.pair])
         each = evaluate(
@@ -158,20 +162,21 @@ def trec8_campaigns(trec8) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.slow
 def test_intervals_cover_on_trec8(trec8_campaigns) -> None:
-    """Between 90 and 99.5 %, the mean over 129 runs and 40 campaigns.
+    """At least 95 % but for 1.5 errors, and at most 99.5 %: the mean over 129 runs and campaigns.
 
     Runs share their judged pairs, so that their intervals are not independent: the binomial error
-    of 40 campaigns, 3.4 points, is the largest that the mean can have. The twins' intervals are
-    half as long, or twice.
+    of the campaigns, 5.4 points for 16, is the largest that the mean can have. The twins' intervals
+    are half as long, or twice.
     """
+    least = 0.95 - 1.5 * np.sqrt(0.95 * 0.05 / TREC8_CAMPAIGNS)
     found, truth = trec8_campaigns
     low, high = found[:, :, 0], found[:, :, 1]
     covered = ((low <= truth) & (truth <= high)).mean(axis=(0, 2))
-    assert np.all((covered >= 0.90) & (covered <= 0.995)), covered
+    assert np.all((covered >= least) & (covered <= 0.995)), covered
     center, margin = (low + high) / 2, (high - low) / 2
     short = (np.abs(center - truth) <= 0.5 * margin).mean(axis=(0, 2))
     long = (np.abs(center - truth) <= 2.0 * margin).mean(axis=(0, 2))
-    assert np.all(short < 0.90)
+    assert np.all(short < least)
     assert np.all(long > 0.995)
 
 
@@ -221,6 +226,7 @@ def test_planned_half_widths_are_those_of_the_linearized_ratio(pool, method, mea
         assert curve[0] == pytest.approx(found.half_width)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid", "per-query"])
 def test_planned_half_widths_come_true_when_the_prior_is_true(rich, method: str) -> None:

@@ -21,6 +21,7 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
 
 POOL, GRADES = simulated_pool()
@@ -100,7 +101,7 @@ def test_a_rule_that_says_nothing_is_refused(given: dict) -> None:
         StoppingRule(**given)
 
 
-LOOKS, TRIALS = 20, 400
+LOOKS, TRIALS = bounded((10, 200), (20, 400))
 EQUAL = np.array([0.0, 0.0])
 """Two runs of which none is better: whatever stops because one seems so is false."""
 

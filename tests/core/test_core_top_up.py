@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -83,12 +82,14 @@ def union(smaller: Pool, pool: Pool) -> Outcomes:
     first = design_of(smaller, "poisson", "alpha")
     second = top_up(absolute(pool, 2), so_far(smaller, pool, first)).own(alone=False)
     grades = grades_in(pool, smaller)
-    for (one, a), (two, b) in product(list(poisson_of(first)), list(poisson_of(second))):
+    later = [(two, PairRound(second, b)) for two, b in poisson_of(second)]
+    for one, a in poisson_of(first):
         part = part_over(PairRound(first, a), pool=smaller, joined=pool, like=second)
-        value, covariance = estimated(pool, RoundsTogether((part, PairRound(second, b))), grades)
-        yield one * two, value, covariance
+        for two, other in later:
+            yield one * two, *estimated(pool, RoundsTogether((part, other)), grades)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_a_union_with_a_top_up_is_unbiased_with_its_covariance(
     tiny_pool: Pool, larger: Pool
@@ -99,6 +100,7 @@ def test_a_union_with_a_top_up_is_unbiased_with_its_covariance(
     assert told == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_whose_chances_follow_from_what_was_drawn_is_caught(
     tiny_pool: Pool, larger: Pool
@@ -111,8 +113,8 @@ def test_twin_whose_chances_follow_from_what_was_drawn_is_caught(
         judged = np.zeros(len(larger))
         judged[place[a.pair]] = 1.0
         second = top_up(absolute(larger, 2), judged).own(alone=False)
+        part = part_over(PairRound(first, a), pool=tiny_pool, joined=larger, like=second)
         for two, b in poisson_of(second):
-            part = part_over(PairRound(first, a), pool=tiny_pool, joined=larger, like=second)
             value, _ = estimated(larger, RoundsTogether((part, PairRound(second, b))), grades)
             mean = mean + one * two * value
     truth = true_values(larger, grades=grades, measure=DCG)
@@ -161,6 +163,7 @@ def without(sample: Sample, judged: np.ndarray) -> Sample:
     return replace(sample, pair=pair, batch=np.ones(len(pair), dtype=np.int32))
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("past", [by_poisson, by_draws, by_grades])
 def test_judged_pairs_for_certain_are_unbiased_whatever_the_past(
@@ -173,6 +176,7 @@ def test_judged_pairs_for_certain_are_unbiased_whatever_the_past(
     assert told == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_that_leaves_out_what_was_judged_is_caught(tiny_pool: Pool, larger: Pool) -> None:
     mean = moments(given(tiny_pool, larger, by_grades, wrong=True))[0]
@@ -180,6 +184,7 @@ def test_twin_that_leaves_out_what_was_judged_is_caught(tiny_pool: Pool, larger:
     assert np.abs(mean / truth - 1).max() > 0.1
 
 
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 def test_twin_that_weights_judged_pairs_by_their_new_chance_is_caught(
     tiny_pool: Pool, larger: Pool

@@ -30,6 +30,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_topic_values
 from tests.core.conftest import Collection, read_grades
+from tests.core.length import bounded
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 ir_measures = pytest.importorskip("ir_measures")
@@ -327,7 +328,7 @@ def test_the_whole_qrels_count_in_the_pool(trec8: Collection, whole_runs, depth:
     assert grades.sum() == sum(sum(judged.values()) for judged in qrels.values())
     found = ours(pool, grades, WHOLE)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, names_for(WHOLE))
-    for place, tag in enumerate(pool.runs):
+    for place, tag in [*enumerate(pool.runs)][:: bounded(4, 1)]:
         expected = trec_eval_values(evaluator, run_of(whole_runs[tag], depth), pool, WHOLE)
         assert found[:, :, place] == pytest.approx(expected, abs=1e-10), tag
     if depth == 1000:

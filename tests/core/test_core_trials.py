@@ -26,6 +26,8 @@ from estimation.research.trials.methods import (
 )
 from estimation.research.trials.reports import TrialReport, play_trials
 from estimation.research.trials.settings import Assessors, Setting, TrialError
+from tests.core.length import bounded
+from tests.core.plain_trials import trial_values_alone
 
 LETTERS = "abcdefghijklmnopqrst"
 TAGS = ("r0", "r1", "r2", "r3")
@@ -204,10 +206,14 @@ UNBIASED = (
 )
 
 
-def z_scores(setting: Setting, method: str, truth: FloatArray, trials: int) -> FloatArray:
+def largest_z(setting: Setting, method: str, *truths: FloatArray, trials: int) -> Iterator[float]:
+    """How far the mean over the same trials is off several truths, in standard errors."""
     player = prepare(setting, method)
-    values = np.stack([player(f"z/{number}").value for number in range(trials)])
-    return (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(trials))
+    with trial_values_alone():
+        values = np.stack([player(f"z/{number}").value for number in range(trials)])
+    error = values.std(axis=0, ddof=1) / np.sqrt(trials)
+    for truth in truths:
+        yield float(np.abs((values.mean(axis=0) - truth) / error).max())
 
 
 @pytest.mark.slow
@@ -215,27 +221,37 @@ def z_scores(setting: Setting, method: str, truth: FloatArray, trials: int) -> F
 def test_estimates_are_right_on_average(setting: Setting, method: str) -> None:
     """Also with noisy assessors, two per pair. Against the noiseless truth they are not."""
     noisy = replace(setting, assessors=Assessors(labels=2, noise=0.3))
-    assert np.abs(z_scores(noisy, method, noisy.truth(), 400)).max() < 4.5
-    assert np.abs(z_scores(noisy, method, setting.truth(), 400)).max() > 4.5
+    right, noiseless = largest_z(
+        noisy, method, noisy.truth(), setting.truth(), trials=bounded(250, 400)
+    )
+    assert right < 4.5
+    assert noiseless > 4.5
 
 
 @pytest.mark.slow
 def test_whole_topics_are_right_on_average_about_noisy_assessors(setting: Setting) -> None:
     """ERR of a topic is linear in the gain of each document, so a census has no bias."""
     noisy = replace(census(setting, "ERR@5"), assessors=Assessors(labels=2, noise=0.3))
-    assert np.abs(z_scores(noisy, "query", noisy.truth(), 150)).max() < 4.0
-    assert np.abs(z_scores(noisy, "query", census(setting, "ERR@5").truth(), 150)).max() > 6.0
+    truths = noisy.truth(), census(setting, "ERR@5").truth()
+    right, noiseless = largest_z(noisy, "query", *truths, trials=150)
+    assert right < 4.0
+    assert noiseless > 6.0
+
+
+def values_of(setting: Setting, method: str, trials: int = 100) -> TrialReport:
+    with trial_values_alone():
+        return report(setting, method, trials)
 
 
 @pytest.mark.slow
 def test_good_predictions_help_and_misleading_ones_do_little_harm(setting: Setting) -> None:
     """The design is the same for both estimators, and bad for misleading predictions."""
-    helped, plain = (report(setting, method, trials=100) for method in ("difference", "poisson"))
+    helped, plain = (values_of(setting, method) for method in ("difference", "poisson"))
     assert helped.rmse < 0.9 * plain.rmse
     assert helped.judged_pairs == plain.judged_pairs
     assert helped.bias < 4 * helped.sd / 10
     misled = replace(setting, predicted=2.0 - setting.grades)
-    helped, plain = (report(misled, method, trials=100) for method in ("difference", "poisson"))
+    helped, plain = (values_of(misled, method) for method in ("difference", "poisson"))
     assert helped.rmse < 1.1 * plain.rmse
     assert helped.bias < 4 * helped.sd / 10
 
@@ -351,9 +367,9 @@ def test_draws_are_calibrated_to_expected_pairs(setting: Setting, method: str, p
 
 @pytest.mark.slow
 def test_pairs_cost_what_was_asked(setting: Setting) -> None:
-    calibrated = report(replace(setting, unit="pairs"), "iid", trials=200)
+    calibrated = values_of(replace(setting, unit="pairs"), "iid", trials=200)
     assert calibrated.judged_pairs == pytest.approx(40, abs=1.0)
-    drawn = report(setting, "iid", trials=200)
+    drawn = values_of(setting, "iid", trials=200)
     assert drawn.judged_pairs < 36
     assert calibrated.sd < drawn.sd
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -53,19 +52,22 @@ def together(
     first = design_of(smaller, method, "alpha")
     second = design_of(larger, method, "novel", budget=2 if method == "iid" else 1)
     every, grades = draws_of if method == "iid" else poisson_of, grades_in(larger, smaller)
-    for (one, a), (two, b) in product(list(every(first)), list(every(second))):
+    later = [(two, PairRound(second, b, numbers=seeds[1])) for two, b in every(second)]
+    for one, a in every(first):
         part = part_over(
             PairRound(first, a, numbers=seeds[0]), pool=smaller, joined=larger, like=second
         )
-        pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
-        found = evaluate(
-            larger, RoundsTogether((part, PairRound(second, b, numbers=seeds[1]))),
-            labels=LabelRows(pairs, grades[pairs]), measures=[DCG], max_grade=3,
-        ).results[0].estimate  # fmt: skip
-        yield one * two, found.value, found.covariance
+        for two, other in later:
+            pairs = np.union1d(part.sample.pair, other.sample.pair)
+            found = evaluate(
+                larger, RoundsTogether((part, other)), labels=LabelRows(pairs, grades[pairs]),
+                measures=[DCG], max_grade=3,
+            ).results[0].estimate  # fmt: skip
+            yield one * two, found.value, found.covariance
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_rounds_over_two_pools_are_unbiased_with_their_covariance(
     tiny_pool: Pool, larger: Pool, method: str
@@ -77,6 +79,7 @@ def test_rounds_over_two_pools_are_unbiased_with_their_covariance(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("estimates_alone")
 def test_twin_that_gives_new_pairs_the_chance_of_both_rounds_is_caught(
     tiny_pool: Pool, larger: Pool
 ) -> None:
@@ -85,17 +88,18 @@ def test_twin_that_gives_new_pairs_the_chance_of_both_rounds_is_caught(
         design_of(larger, "poisson", "novel", budget=1),
     )
     grades, mean = grades_in(larger, tiny_pool), 0.0
-    for (one, a), (two, b) in product(list(poisson_of(first)), list(poisson_of(second))):
+    later = [(two, PairRound(second, b)) for two, b in poisson_of(second)]
+    for one, a in poisson_of(first):
         part = part_over(PairRound(first, a), pool=tiny_pool, joined=larger, like=second)
         size = np.where(part.design.size > 0, part.design.size, second.size)
         wrong = replace(part, design=replace(part.design, size=size))
-        pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
-        found = evaluate(
-            larger, RoundsTogether((wrong, PairRound(second, b))),
-            labels=LabelRows(pairs, grades[pairs]),
-            measures=[DCG], max_grade=3,
-        ).results[0].estimate  # fmt: skip
-        mean = mean + one * two * found.value
+        for two, other in later:
+            pairs = np.union1d(part.sample.pair, other.sample.pair)
+            found = evaluate(
+                larger, RoundsTogether((wrong, other)), labels=LabelRows(pairs, grades[pairs]),
+                measures=[DCG], max_grade=3,
+            ).results[0].estimate  # fmt: skip
+            mean = mean + one * two * found.value
     truth = true_values(larger, grades=grades, measure=DCG)
     assert np.abs(mean / truth - 1)[larger.runs.index("novel")] > 0.05
 

@@ -193,13 +193,19 @@ def test_missing_files_are_refused(kind: Kind) -> None:
         assert "and no others" in first(packed(members))[3]
 
 
+@pytest.fixture(scope="module")
+def much_of_nothing() -> bytes:
+    """Beyond what may compress as well as it likes, 16 MiB; behind a header one member more."""
+    return gzip.compress((b" " * 65535 + b"\n") * 280, compresslevel=9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("content", EACH)
-def test_gzip_bombs_are_refused(content: bytes) -> None:
-    for name in raw_members(content).keys() - {FACTS}:
-        header = header_alone(member(content, name))
-        bomb = gzip.compress(header + (b" " * 65535 + b"\n") * 400, compresslevel=9)
-        file, _, _, message = first(packed(raw_members(content) | {name: bomb}))
+def test_gzip_bombs_are_refused(content: bytes, much_of_nothing: bytes) -> None:
+    members = raw_members(content)
+    for name in members.keys() - {FACTS}:
+        bomb = gzip.compress(header_alone(member(content, name))) + much_of_nothing
+        file, _, _, message = first(packed(members | {name: bomb}))
         assert file == f"c.zip/{name}"
         assert "compression of at most 100 to 1" in message
 

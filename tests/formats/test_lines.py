@@ -1,6 +1,7 @@
 import gzip
 import io
 import random
+import struct
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -182,9 +183,15 @@ def test_one_line_of_100_mb_is_refused_without_reading_it(byte: bytes) -> None:
 
 
 def bomb(size: int, piece: bytes) -> bytes:
-    packer = zlib.compressobj(9, wbits=31)
-    times = size // len(piece)
-    return b"".join(packer.compress(piece) for _ in range(times)) + packer.flush()
+    """Packed once: behind a full flush the same bytes can come again."""
+    block = piece * (MEBIBYTE // len(piece))
+    packer, times = zlib.compressobj(9, wbits=-15), size // len(block)
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = 0
+    for _ in range(times):
+        check = zlib.crc32(block, check)
+    head, end = b"\x1f\x8b\x08" + bytes(6) + b"\xff", zlib.compressobj(wbits=-15).flush()
+    return head + packed * times + end + struct.pack("<LL", check, times * len(block))
 
 
 @pytest.mark.slow

@@ -56,9 +56,11 @@ def rows_of(path: Path) -> list[Row]:
 
 def contradicting_lines(rows: list[Row]) -> list[int]:
     """Return the lines scoring above a line of better rank, by comparing all pairs of lines."""
-    found = []
-    for topic in {row[0] for row in rows}:
-        numbers = np.array([n for n, row in enumerate(rows, 1) if row[0] == topic])
+    found: list[int] = []
+    lines: dict[str, list[int]] = {}
+    for number, row in enumerate(rows, 1):
+        lines.setdefault(row[0], []).append(number)
+    for numbers in map(np.array, lines.values()):
         rank = np.array([rows[n - 1][2] for n in numbers])
         score = np.array([rows[n - 1][3] for n in numbers], dtype=np.float32)
         against = (rank[:, None] < rank[None, :]) & (score[:, None] < score[None, :])

@@ -185,8 +185,12 @@ class _InParts:
 
     parts: SparseMatrix
 
+    @cached_property
+    def _turned(self) -> SparseMatrix:
+        return self.parts.T
+
     def sums(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self.parts.T @ values, dtype=np.float64)
+        return np.asarray(self._turned @ values, dtype=np.float64)
 
     def spread(self, values: FloatArray) -> FloatArray:
         return np.asarray(self.parts @ values, dtype=np.float64)

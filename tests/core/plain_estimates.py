@@ -1,0 +1,114 @@
+"""`evaluate` without what a test of values and their variances does not look at.
+
+An enumeration of all samples evaluates thousands of them, and most of that time would go into
+intervals, ranks and what is expected of pairs that nobody judged. None of these changes an estimate
+or its covariance: `test_core_plain_estimates.py` holds that what is left is the same to the bit.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from estimation.core.arrays import BoolArray
+from estimation.core.collections import published
+from estimation.core.data.scope import Scope
+from estimation.core.measures.table import Measure
+from estimation.core.rounds import pair_estimates
+from estimation.core.rounds.active import estimates as active_estimates
+from estimation.core.rounds.active import rounds as active
+from estimation.core.rounds.active.values import TopicResult
+from estimation.core.rounds.adaptive import answers
+from estimation.core.rounds.results import Asked, MeasureResult
+from estimation.core.rounds.topics import estimates as topics
+
+
+@dataclass(frozen=True, eq=False)
+class Uncompared:
+    """In place of a comparison: results that have no ranking."""
+
+    scope: Scope
+    asked: Asked
+
+    @classmethod
+    def of(cls, scope: Scope, asked: Asked, _: BoolArray) -> "Uncompared":
+        return cls(scope, asked)
+
+    def result(
+        self, measure: Measure, runs: tuple[str, ...], estimators: Any, primary: str, **more: Any
+    ) -> MeasureResult:
+        nothing: Any = None
+        return MeasureResult(
+            measure=measure, runs=runs, estimators=estimators, primary=primary,
+            ranking=nothing, support=nothing, **more,
+        )  # fmt: skip
+
+
+def nothing(*_: object, **__: object) -> Any:
+    """In place of what is worked out for intervals, whatever it is asked for."""
+    return SimpleNamespace(over=nothing, effective_sample_size=nothing)
+
+
+LEFT_OUT = {
+    pair_estimates: {
+        "Comparison": Uncompared,
+        "Reach": nothing,
+        "fit_outlook": nothing,
+        "fit_residuals": nothing,
+        "ratio_knowledge": nothing,
+        "unseen": nothing,
+        "unseen_residuals": nothing,
+        "with_intervals": lambda estimate, *_, **__: estimate,
+    },
+    topics: {"Comparison": Uncompared, "_pooled": lambda *_: None},
+    active: {"Comparison": Uncompared},
+    published: {"outlook_of": lambda *_, **__: None},
+    answers: {"Comparison": Uncompared, "with_intervals": lambda estimate, *_, **__: estimate},
+}
+
+
+def no_covariance(_: object, __: Measure, result: TopicResult, *___: object) -> Any:
+    """In place of what a topic of an active round adds to the covariance."""
+    nothing = np.zeros((len(result.value), len(result.value)))
+    return nothing, nothing
+
+
+@contextmanager
+def without(*left_out: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for each in left_out:
+            for where, names in each.items():
+                for name, instead in names.items():
+                    patch.setattr(where, name, instead)
+        yield
+
+
+@contextmanager
+def estimates_alone() -> Iterator[None]:
+    """Let rounds answer with totals and their covariances only, as estimators."""
+    with without(LEFT_OUT):
+        yield
+
+
+@contextmanager
+def guarantees_alone() -> Iterator[None]:
+    """Let rounds of pairs answer with guaranteed intervals, and with nothing else right but them.
+
+    What pairs that nobody judged may add is in the usual intervals alone.
+    """
+    kept = ("Reach", "with_intervals")
+    names = {name: each for name, each in LEFT_OUT[pair_estimates].items() if name not in kept}
+    none = dict.fromkeys(("unseen", "ratio_knowledge"), lambda *_, **__: None)
+    with without({pair_estimates: names | none}):
+        yield
+
+
+@contextmanager
+def values_alone() -> Iterator[None]:
+    """The same, and active rounds with totals only."""
+    with without(LEFT_OUT, {active_estimates._Topic: {"covariance": no_covariance}}):
+        yield
