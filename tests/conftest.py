@@ -160,13 +160,18 @@ def make_site(request: pytest.FixtureRequest) -> Iterator[MakeSite]:
     made: list[Site] = []
 
     def make(
-        stack: str, *, workers: int = 1, env: dict[str, str] | None = None, start: bool = True
+        stack: str,
+        *,
+        workers: int = 1,
+        processes: int = 1,
+        env: dict[str, str] | None = None,
+        start: bool = True,
     ) -> Site:
         services = {}
         if stack == "postgres":
             services["postgres"] = request.getfixturevalue("postgres")
             services["redis"] = request.getfixturevalue("_site_redis")
-        new = Site(stack, workers=workers, env=env, **services)
+        new = Site(stack, workers=workers, processes=processes, env=env, **services)
         made.append(new)
         return new.start() if start else new
 

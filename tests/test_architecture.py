@@ -348,15 +348,14 @@ print(sorted(names & {"django", "judging", "estimation", "numpy", "celery", "htt
     ("database", "loaded"),
     [("", "[] False"), ("postgres://site@host/name", "['psycopg', 'psycopg_binary'] True")],
 )
-@pytest.mark.parametrize("process", ["evalsite.wsgi", "evalsite.celery"])
-def test_psycopg_is_loaded_with_postgresql_alone(process: str, database: str, loaded: str) -> None:
-    """It takes 10 MB in every process, as does a client of tests. REST framework works with them
-    and without them."""
+def test_psycopg_is_loaded_with_postgresql_alone(database: str, loaded: str) -> None:
+    """It takes 10 MB in every process of web server or worker, as does a client of tests. REST
+    framework works with them and without them."""
     out = run_python(
         f"""
 import os, sys
 os.environ |= {{"DATABASE_URL": {database!r}}} if {database!r} else {{}}
-import {process}
+import evalsite.wsgi, evalsite.celery
 import django
 django.setup()
 from django.urls import get_resolver

@@ -7,9 +7,12 @@ from django.conf import settings
 from django.db import connection
 from playwright.sync_api import Page
 
+from evalsite.management import diagnosis
 from tests.support.browser import Watched
+from tests.support.crowd import supervise
 from tests.support.redis import RedisServer
 from tests.support.site import PASSWORD, Site
+from tests.test_tooling_doctor import doctor
 
 
 def test_a_test_run_has_a_data_directory_of_its_own() -> None:
@@ -21,6 +24,16 @@ def test_the_database_is_the_one_asked_for() -> None:
     from tests.conftest import ON_POSTGRES
 
     assert connection.vendor == ("postgresql" if ON_POSTGRES else "sqlite")
+
+
+@pytest.mark.services
+def test_of_a_running_site_the_doctor_finds_that_all_is_right(site: Site) -> None:
+    supervise(site)
+    site.wait_ready()
+    code, found = doctor(site.env)
+    assert code == 0
+    assert {name for name, status in found.items() if status != diagnosis.OK} == set()
+    assert ("Redis persistence" in found) == (site.stack == "postgres")
 
 
 @pytest.mark.services

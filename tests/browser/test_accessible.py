@@ -7,7 +7,7 @@ without being looked at.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from django.urls import resolve
 from playwright.sync_api import Page, ViewportSize
 
 from judging.templatetags.site import CHAPTERS, REFUSED
-from tests.core.length import LONG
+from tests.core.length import LONG, bounded
 from tests.support import axe, page_checks, paints
 from tests.support.addresses import routes
 from tests.support.browser import Watched
@@ -27,10 +27,8 @@ from tests.support.site import Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 NARROW, WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
-LOOKS: list[tuple[str, ViewportSize, Literal["light", "dark"]]] = [
-    ("light", WIDE, "light"),
-    ("dark phone", NARROW, "dark"),
-]
+Look = tuple[str, ViewportSize, Literal["light", "dark"]]
+LOOKS: list[Look] = [("light", WIDE, "light"), ("dark phone", NARROW, "dark")]
 if LONG:
     LOOKS += [("dark", WIDE, "dark"), ("phone", NARROW, "light")]
 NO_PAGES = {
@@ -80,13 +78,21 @@ def gallery(site: Site) -> dict[str, Any]:
     return dict(json.loads(out.strip().splitlines()[-1]))
 
 
+class Pages(dict[str, Page]):
+    """A browser of everybody, opened when it is asked for."""
+
+    def __init__(self, chromium: Watched, site: Site, sessions: dict[str, str]) -> None:
+        super().__init__()
+        self.open = lambda who: opened(chromium, site, sessions.get(who))
+
+    def __missing__(self, who: str) -> Page:
+        self[who] = self.open(who)
+        return self[who]
+
+
 @pytest.fixture
-def pages(site: Site, gallery: dict[str, Any], chromium: Watched) -> dict[str, Page]:
-    """A browser of everybody."""
-    return {
-        who: opened(chromium, site, gallery["sessions"].get(who))
-        for who in ("anonymous", *gallery["sessions"])
-    }
+def pages(site: Site, gallery: dict[str, Any], chromium: Watched) -> Pages:
+    return Pages(chromium, site, gallery["sessions"])
 
 
 def opened(chromium: Watched, site: Site, session: str | None) -> Page:
@@ -98,13 +104,13 @@ def opened(chromium: Watched, site: Site, session: str | None) -> Page:
     return context.new_page()
 
 
-def looks(page: Page) -> list[str]:
+def looks(page: Page, each_look: Sequence[Look] = LOOKS) -> list[str]:
     """What axe finds on the page that is open: wide and light, then on a phone in the dark.
 
     What it finds rests on the width or on the colors; at length, it looks at each in both.
     """
     found = []
-    for name, size, scheme in LOOKS:
+    for name, size, scheme in each_look:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         page.evaluate(SETTLED)
@@ -119,7 +125,23 @@ def looks(page: Page) -> list[str]:
     return found
 
 
-def shown(page: Page, site: Site, shot: Shot) -> list[str]:
+def of_each_address(shots: list[Shot], most: int) -> list[list[Shot]]:
+    """Of the states in which each address (with a key, a status) is shown: so many, far apart."""
+    groups: dict[tuple[str, ...], list[Shot]] = {}
+    for shot in shots:
+        route = "" if shot.status == 404 else resolve(shot.address.split("?")[0]).route
+        groups.setdefault((route, shot.press, str(shot.status)), []).append(shot)
+    return [
+        [each[n * (len(each) - 1) // (most - 1)] for n in range(most)] if len(each) > most else each
+        for each in groups.values()
+    ]
+
+
+def shots_of(gallery: dict[str, Any]) -> list[Shot]:
+    return [Shot(**each) for each in gallery["shots"]]
+
+
+def shown(page: Page, site: Site, shot: Shot, each_look: Sequence[Look] = LOOKS) -> list[str]:
     answer = page.goto(site.url + shot.address)
     assert answer is not None
     if answer.status != shot.status or page.url != site.url + shot.address:
@@ -130,18 +152,25 @@ def shown(page: Page, site: Site, shot: Shot) -> list[str]:
     ours = not shot.address.startswith("/admin/")
     moved = paints.painted(page).shift if ours else 0.0
     shifted = [f"what stands there moves by {moved:.2f}"] if moved >= paints.SHIFTED else []
-    return [*shifted, *looks(page)]
+    return [*shifted, *looks(page, each_look)]
 
 
 @pytest.mark.timeout(1200)
 def test_every_page(
-    site: Site, gallery: dict[str, Any], pages: dict[str, Page], console_errors: list[str]
+    site: Site, gallery: dict[str, Any], pages: Pages, console_errors: list[str]
 ) -> None:
+    """All at length, in every look; else every address, in some of its states, which take turns
+    with the looks, so that each address is seen in all of them."""
     found = {}
-    for shot in (Shot(**each) for each in gallery["shots"]):
-        found[f"{shot.who} {shot.address} {shot.press}"] = shown(pages[shot.who], site, shot)
-        if shot.status >= 400:
-            forget_the_status(console_errors)
+    every = shots_of(gallery)
+    for shots in of_each_address(every, bounded(2, len(every))):
+        for number, shot in enumerate(shots):
+            one = [LOOKS[number % len(LOOKS)]]
+            each_look = LOOKS if LONG or len(shots) == 1 else one
+            place = f"{shot.who} {shot.address} {shot.press}"
+            found[place] = shown(pages[shot.who], site, shot, each_look)
+            if shot.status >= 400:
+                forget_the_status(console_errors)
     assert not any(found.values()), {place: there for place, there in found.items() if there}
 
 
@@ -151,9 +180,11 @@ HAS_NO_HELP = ("judge", "training", "judge-correct", "manual", "manual-start")
 def test_every_page_opens_its_chapter_of_the_guide(site: Site, gallery: dict[str, Any]) -> None:
     """At the judging page, which has the guidelines behind ?, and in the guide itself it is not."""
     wrong = {}
-    for shot in (Shot(**each) for each in gallery["shots"]):
+    every = [each for each in shots_of(gallery) if each.who not in ("anonymous", "halfway")]
+    few = of_each_address(every, bounded(2, len(every)))
+    for shot in (shot for shots in few for shot in shots):
         name = "" if shot.status == 404 else resolve(shot.address.split("?")[0]).url_name or ""
-        if shot.who in ("anonymous", "halfway") or name in HAS_NO_HELP:
+        if name in HAS_NO_HELP:
             continue
         api = site.api()
         api.cookies["evalsite_session"] = gallery["sessions"][shot.who]
@@ -164,9 +195,7 @@ def test_every_page_opens_its_chapter_of_the_guide(site: Site, gallery: dict[str
     assert wrong == {}
 
 
-def test_a_ranking_of_many_runs_is_folded_opened_and_searched(
-    site: Site, pages: dict[str, Page]
-) -> None:
+def test_a_ranking_of_many_runs_is_folded_opened_and_searched(site: Site, pages: Pages) -> None:
     page = pages["organizer"]
     page.goto(f"{site.url}/c/many-runs/rounds/1/ranking/")
     rows = page.locator("table.ranking tbody tr[data-tier]:visible")
@@ -230,7 +259,7 @@ def filled(route: str) -> str:
 )
 def test_a_form_that_is_refused(
     site: Site,
-    pages: dict[str, Page],
+    pages: Pages,
     console_errors: list[str],
     fields: list[list[str]],
     forged: bool,
@@ -248,9 +277,7 @@ def test_a_form_that_is_refused(
     assert looks(page) == []
 
 
-def test_without_the_database(
-    site: Site, pages: dict[str, Page], console_errors: list[str]
-) -> None:
+def test_without_the_database(site: Site, pages: Pages, console_errors: list[str]) -> None:
     """A table that is gone answers as a database that is away."""
     names = ["judging_judgment", "judging_gone"]
     site.python(AWAY.format(*names))
@@ -262,7 +289,7 @@ def test_without_the_database(
     assert found == []
 
 
-def test_the_administration(site: Site, pages: dict[str, Page]) -> None:
+def test_the_administration(site: Site, pages: Pages) -> None:
     """Its index, a form, and a list and a row of the framework's; at length, every list."""
     places = ["", "judging/user/add/", "judging/job/", "judging/job/1/change/", "judging/user/"]
     if LONG:

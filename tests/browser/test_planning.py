@@ -1,5 +1,8 @@
 """A round is planned and drawn in a real browser: what is on show is drawn, and nothing else."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
@@ -13,23 +16,48 @@ from tests.support.site import Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
-@pytest.fixture
-def planned(demo: Site, request: pytest.FixtureRequest) -> Organizer:
-    """A campaign of its own, with material and a drafted round."""
+@dataclass(frozen=True)
+class Planned:
+    """A drafted round of a campaign that all tests share; each has a round of its own."""
+
+    organizer: Organizer
+    number: int
+
+    @property
+    def page(self) -> str:
+        campaign = f"{self.organizer.site.url}/c/{self.organizer.slug}/"
+        return f"{campaign}rounds/{self.number}/"
+
+    @property
+    def path(self) -> str:
+        return f"{self.organizer.base}rounds/{self.number}/"
+
+    def get(self, path: str = "") -> Any:
+        return got(self.organizer.api.get(f"{self.path}{path}"))
+
+
+@pytest.fixture(scope="module")
+def planner(demo: Site) -> Organizer:
+    """With material."""
     api = demo.api(key_of(demo, "organizer", "evalsite-demo"))
-    slug = got(api.post("/api/campaigns/", {"name": request.node.name}), 201)["slug"]
+    slug = got(api.post("/api/campaigns/", {"name": "To be planned"}), 201)["slug"]
     organizer = Organizer(demo, api, slug)
     organizer.bring(small_material(topics=6, documents=24, runs=4, depth=12))
-    organizer.draft(measure="DCG@10", budget=60, batch_size=20, method="poisson")
     return organizer
 
 
+@pytest.fixture
+def planned(planner: Organizer) -> Planned:
+    plan = {"measure": "DCG@10", "budget": 60, "batch_size": 20, "method": "poisson"}
+    return Planned(planner, planner.draft(**plan)["number"])
+
+
 def test_a_budget_that_was_just_typed_is_shown_before_it_is_drawn(
-    demo: Site, page: Page, planned: Organizer
+    demo: Site, page: Page, planned: Planned
 ) -> None:
     sign_in(page, demo, "organizer")
     page.on("dialog", lambda dialog: dialog.accept())
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    page.goto(planned.page)
     draw = page.get_by_role("button", name="Draw only")
     expect(page.locator(".draw-sentence")).to_contain_text("About 60 pairs of")
     page.get_by_role("spinbutton", name="Budget").fill("40")
@@ -37,19 +65,19 @@ def test_a_budget_that_was_just_typed_is_shown_before_it_is_drawn(
     draw.click()
     expect(page.get_by_text("not drawn yet")).to_be_visible()
     expect(page.locator(".draw-sentence")).to_contain_text("About 40 pairs of")
-    row = got(planned.api.get(f"{planned.base}rounds/1/"))
+    row = planned.get()
     assert (row["state"], row["budget"], row["jobs"]["draw"]) == ("drafted", 40, None)
     draw.click()
     expect(page.get_by_text("frozen since")).to_be_visible()
-    row = got(planned.api.get(f"{planned.base}rounds/1/"))
+    row = planned.get()
     assert (row["state"], row["budget"]) == ("drawn", 40)
 
 
 def test_a_wrong_field_takes_the_button_away_until_it_is_mended(
-    demo: Site, page: Page, planned: Organizer
+    demo: Site, page: Page, planned: Planned
 ) -> None:
     sign_in(page, demo, "organizer")
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    page.goto(planned.page)
     draw = page.get_by_role("button", name="Draw only")
     expect(draw).to_be_visible()
     page.get_by_label("Measure", exact=True).fill("nonsense")
@@ -69,11 +97,9 @@ def shown_with(page: Page, method: str) -> set[str]:
     return {str(field.get_attribute("name")) for field in fields if field.is_visible()}
 
 
-def test_the_form_shows_what_goes_with_the_method(
-    demo: Site, page: Page, planned: Organizer
-) -> None:
+def test_the_form_shows_what_goes_with_the_method(demo: Site, page: Page, planned: Planned) -> None:
     sign_in(page, demo, "organizer")
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/new/")
+    page.goto(f"{planned.page}../new/")
     page.get_by_text("More choices").click()
     always = {
         "goal", "measure", "reported", "budget", "batch_size", "labels", "extra_share", "prior",
@@ -115,11 +141,11 @@ def budget_of(page: Page) -> int:
 
 
 def test_the_curve_and_every_field_follow_one_another(
-    demo: Site, page: Page, planned: Organizer
+    demo: Site, page: Page, planned: Planned
 ) -> None:
     """By pointer, by keys, and by typing; what is saved in the end is the budget on show."""
     sign_in(page, demo, "organizer")
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    page.goto(planned.page)
     chart = page.get_by_role("slider").first
     expect(chart).to_have_attribute("aria-valuenow", "60")
     width, hours = page.get_by_label("Half width ±"), page.get_by_label("Hours of work")
@@ -150,22 +176,22 @@ def test_the_curve_and_every_field_follow_one_another(
     assert typed > least
     page.keyboard.press("Tab")
     expect(page.locator(".draw-sentence")).to_contain_text(f"About {typed} pairs of")
-    row = got(planned.api.get(f"{planned.base}rounds/1/"))
-    asked = got(planned.api.get(f"{planned.base}rounds/1/reach/?target=hours&wanted=0.4"))
+    row = planned.get()
+    asked = planned.get("reach/?target=hours&wanted=0.4")
     assert row["budget"] == typed == asked["budget"], "page and server read one table alike"
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (820, 1180)])
 def test_the_curve_is_moved_by_a_finger(
-    demo: Site, chromium: Watched, planned: Organizer, width: int, height: int
+    demo: Site, chromium: Watched, planned: Planned, width: int, height: int
 ) -> None:
     """On a phone and on a tablet; with what an hour costs, page and server tell the same sum."""
     given = {"hour_cost": 2000, "currency": "EUR"}
-    got(planned.api.patch(planned.base, given))
+    got(planned.organizer.api.patch(planned.organizer.base, given))
     size: ViewportSize = {"width": width, "height": height}
     page = chromium.new_page(viewport=size, has_touch=True, is_mobile=True)
     sign_in(page, demo, "organizer")
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    page.goto(planned.page)
     chart = page.get_by_role("slider").first
     chart.scroll_into_view_if_needed()
     surface = chart.locator(".surface").bounding_box()
@@ -176,36 +202,34 @@ def test_the_curve_is_moved_by_a_finger(
     said = page.locator("#curve [data-say=cost]").inner_text()
     expect(page.locator(".draw-sentence")).to_contain_text(f"About {tapped} pairs of")
     expect(page.locator("#curve [data-say=cost]")).to_have_text(said)
-    assert said in got(planned.api.get(f"{planned.base}rounds/1/reach/"))["text"]
+    assert said in planned.get("reach/")["text"]
     assert overflow(page) <= 0
 
 
 @pytest.mark.parametrize("target", ["half_width", "best", "decided", "hours"])
 def test_page_and_server_find_the_same_budget(
-    demo: Site, page: Page, planned: Organizer, target: str
+    demo: Site, page: Page, planned: Planned, target: str
 ) -> None:
     sign_in(page, demo, "organizer")
-    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    page.goto(planned.page)
     expect(page.get_by_role("slider").first).to_be_visible()
     field = page.locator(f"#id_target-{target}")
     for wanted in {"half_width": ("2", "0.5"), "hours": ("0.2", "9")}.get(target, ("20", "60")):
         field.fill(wanted)
         share = float(wanted) / (100 if target in ("best", "decided") else 1)
-        asked = got(
-            planned.api.get(f"{planned.base}rounds/1/reach/?target={target}&wanted={share}")
-        )
+        asked = planned.get(f"reach/?target={target}&wanted={share}")
         if asked["budget"] is not None:
             assert budget_of(page) == asked["budget"], wanted
 
 
 def test_without_a_script_a_target_is_a_field_like_any_other(
-    demo: Site, planned: Organizer, page: Page
+    demo: Site, planned: Planned, page: Page
 ) -> None:
     browser = page.context.browser
     assert browser is not None
     plain = browser.new_context(java_script_enabled=False).new_page()
     sign_in(plain, demo, "organizer")
-    plain.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    plain.goto(planned.page)
     plain.get_by_label("Hours of work").fill("0.3")
     plain.get_by_role("button", name="Show what follows").click()
     expect(plain.get_by_text("0.3 hours pay for a budget of")).to_be_visible()
@@ -214,6 +238,6 @@ def test_without_a_script_a_target_is_a_field_like_any_other(
             break
         plain.wait_for_timeout(500)
         plain.reload()
-    asked = got(planned.api.get(f"{planned.base}rounds/1/"))
+    asked = planned.get()
     expect(plain.locator(".draw-sentence")).to_contain_text(f"About {asked['budget']} pairs of")
     plain.context.close()

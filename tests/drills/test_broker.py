@@ -4,6 +4,7 @@ It only wakes workers: judging must go on as if nothing were the matter, and eve
 become final once the broker is back.
 """
 
+import functools
 import itertools
 import json
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeSite
+from tests.core.length import bounded
 from tests.support.crowd import Crowd, Organizer, Shift, assessors
 from tests.support.journal import contradictions, tables_of
 from tests.support.material import small_material
@@ -25,10 +27,11 @@ from tests.support.site import Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 NAMES = ("ann", "bob", "cy")
+BATCHES, BATCH = bounded(6, 15), 10
 ROUND = {
     "measure": "DCG@10",
-    "budget": 150,
-    "batch_size": 10,
+    "budget": BATCHES * BATCH,
+    "batch_size": BATCH,
     "labels": 2,
     "seed": "broker",
     "method": "poisson",
@@ -55,21 +58,27 @@ class Campaign:
         assert ": equal " in self.organizer.site.manage("recompute", self.organizer.slug)
 
 
+@functools.cache
+def people(site: Site) -> dict[str, str]:
+    """The same in all campaigns of a site, with their keys."""
+    return site.add_users("olga", *NAMES, organizer=True)
+
+
 @pytest.fixture
 def begin() -> Callable[[Site], Campaign]:
     """Makes one more campaign on a site."""
 
     def make(site: Site) -> Campaign:
         number = next(_numbers)
-        key = site.add_users(f"olga{number}", organizer=True)[f"olga{number}"]
-        organizer = Organizer(site, site.api(key), f"broker-{number}")
+        keys = dict(people(site))
+        organizer = Organizer(site, site.api(keys.pop("olga")), f"broker-{number}")
         material = small_material(topics=10, documents=30, runs=4, depth=15, seed=number)
         organizer.create()
         organizer.bring(material)
         organizer.draft(**ROUND)
         organizer.draw()
         organizer.open()
-        keys = organizer.enlist(*(f"{name}{number}" for name in NAMES))
+        organizer.admit(*keys)
         return Campaign(organizer, Crowd(material.truth, max_grade=3, seed="broker"), keys)
 
     return make
@@ -90,21 +99,25 @@ def emptied(broker: RedisServer, _shift: Shift) -> None:
 def away(broker: RedisServer, shift: Shift) -> None:
     """Gone until people have judged on without it."""
     broker.kill()
-    shift.wait_acknowledged(shift.acknowledged + 60)
+    shift.wait_acknowledged(shift.acknowledged + bounded(30, 60))
     broker.start()
 
 
-@pytest.mark.parametrize("trouble", [killed, emptied, away])
+Trouble = Callable[[RedisServer, Shift], None]
+TROUBLES: list[list[Trouble]] = bounded(
+    [[killed, emptied, away]], [[killed] * 3, [emptied] * 3, [away]]
+)
+
+
+@pytest.mark.parametrize("troubles", TROUBLES, ids=lambda each: each[0].__name__)
 def test_judging_does_not_notice(
-    postgres_site: Site,
-    begin: Callable[[Site], Campaign],
-    trouble: Callable[[RedisServer, Shift], None],
+    postgres_site: Site, begin: Callable[[Site], Campaign], troubles: list[Trouble]
 ) -> None:
     broker, campaign = postgres_site.broker, begin(postgres_site)
     assert broker is not None
     with campaign.judge() as shift:
-        for _ in range(1 if trouble is away else 3):
-            shift.wait_acknowledged(shift.acknowledged + 40)
+        for trouble in troubles:
+            shift.wait_acknowledged(shift.acknowledged + bounded(20, 40))
             trouble(broker, shift)
     assert none_was_sent_twice(shift)
     campaign.finish()
@@ -171,8 +184,8 @@ def test_without_a_steward_they_would_stay_lost(
     with thief(site) as stolen, campaign.judge():
         pass
     assert stolen
-    with pytest.raises(AssertionError, match="not yet: 15 batches final"):
-        campaign.organizer.final_estimates(15, seconds=4)
+    with pytest.raises(AssertionError, match=f"not yet: {BATCHES} batches final"):
+        campaign.organizer.final_estimates(BATCHES, seconds=4)
 
 
 REPEAT = """
@@ -188,7 +201,7 @@ while not Path({stop!r}).exists():
             for _ in range(3):
                 current_app.send_task("judging.tasks.run_job", args=[job[0]], ignore_result=True)
                 sent += 1
-    time.sleep(0.01)
+    time.sleep(0.05)
 print(len(seen), sent)
 """
 STATES = """
@@ -203,7 +216,7 @@ def test_every_message_three_times(
     make_site: MakeSite, begin: Callable[[Site], Campaign], tmp_path: Path
 ) -> None:
     """Two workers, each with two processes, are told of everything three times more."""
-    site = make_site("sqlite", workers=2)
+    site = make_site("sqlite", workers=2, processes=2)
     counts, stop = [], tmp_path / "stop"
     repeat = REPEAT.format(stop=str(stop))
     repeater = threading.Thread(target=lambda: counts.append(site.python(repeat)), daemon=True)
@@ -217,7 +230,7 @@ def test_every_message_three_times(
         stop.touch()
         repeater.join(30)
     seen, sent = map(int, counts[0].split())
-    assert seen > 15
+    assert seen > BATCHES
     assert sent == 3 * seen
     states = json.loads(site.python(STATES))
     assert len({tuple(state[:3]) for state in states}) == len(states)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MakeSite
+from tests.core.length import bounded
 from tests.support.client import Answer, Api
 from tests.support.crowd import NOT_NOW, Organizer, got
 from tests.support.material import small_material
@@ -22,7 +23,7 @@ from tests.support.site import Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
-GUESTS = {"postgres": 200, "sqlite": 30}
+GUESTS = {"postgres": bounded(40, 200), "sqlite": 30}
 JUDGMENTS = 3
 TRIES = 40
 ROUND = {

@@ -16,6 +16,7 @@ import pytest
 
 from estimation.services.report_files.table import REPORTS
 from tests.conftest import MakeSite
+from tests.core.length import LONG, bounded
 from tests.support.crowd import Crowd, Organizer, got
 from tests.support.material import small_material
 from tests.support.site import Site
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 DOCUMENTS = 8_000
 """Of which some thousand go at a time, so that there is a middle to be killed in."""
-KILLS = 2
+KILLS = bounded(1, 2)
 MATERIAL = small_material(topics=6, documents=24, runs=3, depth=10)
 ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 20, "method": "poisson", "seed": "s"}
 KEPT = ("User", "AuditEntry", "Job", "ApiToken", "WorkerHeartbeat", "SignInTries", "Session")
@@ -49,9 +50,9 @@ def test_a_deletion_that_is_killed_goes_on_and_leaves_nothing(
 ) -> None:
     site = make_site(stack, env={"JOB_LEASE_SECONDS": "2", "REPORT_PDF": "off"})
     key = site.add_users("olga", organizer=True)["olga"]
-    other = filled(Organizer(site, site.api(key), "stays"))
+    other = filled(Organizer(site, site.api(key), "stays"), reported=LONG)
     before = rows_of(site)
-    doomed = filled(Organizer(site, site.api(key), "doomed"), more=DOCUMENTS)
+    doomed = filled(Organizer(site, site.api(key), "doomed"), reported=True, more=DOCUMENTS)
     told = got(other.api.get(f"{other.base}estimates/"))
     doomed.api.post(f"{doomed.base}close/")
     got(doomed.api.post(f"{doomed.base}deletion/", {"name": "doomed"}), 202)
@@ -76,8 +77,8 @@ def test_a_deletion_that_is_killed_goes_on_and_leaves_nothing(
     got(doomed.api.post("/api/campaigns/", {"name": "doomed", "slug": "doomed"}), 201)
 
 
-def filled(organizer: Organizer, *, more: int = 0) -> Organizer:
-    """A judged campaign with estimates and reports; ``more`` documents that nobody returns."""
+def filled(organizer: Organizer, *, reported: bool, more: int = 0) -> Organizer:
+    """A judged campaign with estimates, perhaps reports; ``more`` documents that nobody returns."""
     organizer.create()
     organizer.bring(MATERIAL)
     if more:
@@ -93,11 +94,23 @@ def filled(organizer: Organizer, *, more: int = 0) -> Organizer:
         said = {"assignment": held["id"], "grade": crowd(held)}
         got(api.post(f"{organizer.base}judgments/", said), 201)
     organizer.await_recompute(30)
+    organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
+    if reported:
+        report(organizer)
+    return organizer
+
+
+def estimated(organizer: Organizer) -> bool:
+    job = got(organizer.api.get(f"{organizer.base}rounds/1/batches/"))["recompute"]
+    found = got(organizer.api.get(f"{organizer.base}estimates/"))["estimate_set"]
+    return job is not None and job["state"] == "done" and found is not None
+
+
+def report(organizer: Organizer) -> None:
     site, reports = organizer.site, f"{organizer.base}reports/"
     asked = lambda: organizer.api.post(reports, {"round": 1}).status == 202  # noqa: E731
     site.wait_until(asked, what="estimates to report")
     site.wait_until(lambda: all_reports(organizer), what="reports")
-    return organizer
 
 
 def all_reports(organizer: Organizer) -> bool:
@@ -116,6 +129,7 @@ def wait_quickly(ask: Callable[[], bool], seconds: float) -> None:
     ends = time.monotonic() + seconds
     while not ask():
         assert time.monotonic() < ends, "nothing is deleted"
+        time.sleep(0.005)
 
 
 def documents(site: Site) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import MakeSite
+from tests.core.length import bounded
 from tests.support.crowd import Organizer, got
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
@@ -15,7 +16,7 @@ from tests.support.stopping import CUT, REFUSED, Outcomes, load
 from tests.support.topology import NGINX, NGINX_MISSING, Embedded, Production
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
-CLIENTS = 40
+CLIENTS = bounded(16, 40)  # more than there are threads
 
 
 @pytest.fixture

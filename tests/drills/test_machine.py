@@ -25,12 +25,13 @@ from hypothesis.stateful import (
 
 from judging.models import Campaign
 from tests.core.length import LONG
+from tests.support.kept import Kept
 from tests.support.machine import checks, cuts, ending, stage
 from tests.support.machine.cuts import Cut
 from tests.support.machine.told import Fault
 from tests.support.machine.world import ASSESSORS, ORGANIZERS, WORKERS, World
 
-SHORT = 20
+SHORT = 8
 SECONDS = float(os.environ.get("EVALSITE_DRILL_SECONDS", "600"))
 pytestmark = [
     pytest.mark.django_db,
@@ -200,9 +201,9 @@ def run(examples: int, steps: int, **values: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _staged() -> Iterator[None]:
+def _staged(kept: Kept) -> Iterator[None]:
     """Every cut is logged by the product, as it should be; here that would hide what failed."""
-    Machine.stage = stage.build()
+    Machine.stage = stage.build(kept)
     Machine.counts.clear()
     logging.disable(logging.CRITICAL)
     yield

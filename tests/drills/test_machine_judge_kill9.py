@@ -21,14 +21,15 @@ from judging.clock import seconds_from_now
 from judging.models import Job
 from judging.services import jobs
 from tests.conftest import MakeSite
+from tests.core.length import bounded
 from tests.support import chat, evaluation, factories
 from tests.support.chat import Chat
 from tests.support.crowd import Organizer
 from tests.support.material import small_material
 from tests.support.site import Site
 
-PARALLEL, KILLS, SEED = 4, 4, 5
-MATERIAL = small_material(topics=8, documents=40, runs=4, depth=20)
+PARALLEL, KILLS, SEED = 4, bounded(2, 4), 5
+MATERIAL = small_material(topics=bounded(4, 8), documents=40, runs=4, depth=20)
 
 
 @pytest.fixture

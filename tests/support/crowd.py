@@ -110,9 +110,13 @@ class Organizer:
     def enlist(self, *names: str) -> dict[str, str]:
         """Makes accounts with keys, and assessors of them."""
         keys = self.site.add_users(*names)
+        self.admit(*names)
+        return keys
+
+    def admit(self, *names: str) -> None:
+        """Makes assessors of people who have accounts."""
         for name in names:
             got(self.api.post(f"{self.base}members/", {"username": name, "role": "assessor"}), 201)
-        return keys
 
     def invite(self, *names: str) -> dict[str, str]:
         """Makes new people assessors by invitation; they choose passwords and make keys."""
@@ -228,7 +232,7 @@ class Assessor:
     pace: Pace = at_once
     spans: list[tuple[float, float]] = field(default_factory=list, kw_only=True)  # of judgments
     journal: Journal | None = None
-    patience: float = 60
+    patience: float = 120
     tolerant: bool = False
     acknowledged: int = 0
     resent: int = 0

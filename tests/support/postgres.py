@@ -111,6 +111,17 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return self.url(name)
 
+    def dump(self, url: str, file: Path) -> None:
+        """Writes all that is in a database; for ``load``."""
+        self._client("pg_dump", url, "--no-owner", "--file", str(file))
+
+    def load(self, url: str, file: Path) -> None:
+        self._client("psql", url, "--quiet", "--set", "ON_ERROR_STOP=1", "--file", str(file))
+
+    def _client(self, program: str, url: str, *arguments: str) -> None:
+        command = [str(self.programs / program), "--dbname", url, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
+
     def kill(self) -> None:
         """kill -9 of the postmaster; its processes notice and end."""
         if self.process is not None:

@@ -83,10 +83,15 @@ def prepare(data: Path) -> None:
 
 @functools.cache
 def _migrated(postgres: Postgres) -> str:
-    """A database with all tables, to be copied."""
+    """A database with all tables, to be copied; every process has a cluster of its own."""
+
+    def make(folder: Path) -> None:
+        first = postgres.create_database()
+        manage(base_environment(folder, DATABASE_URL=first), "migrate", "--verbosity", "0")
+        postgres.dump(first, folder / "tables.sql")
+
     url = postgres.create_database()
-    data = Path(os.environ["EVALSITE_DATA"]) / "migrated"
-    manage(base_environment(data, DATABASE_URL=url), "migrate", "--verbosity", "0")
+    postgres.load(url, made_once("migrated", make) / "tables.sql")
     return urlsplit(url).path.removeprefix("/")
 
 
@@ -123,11 +128,15 @@ class Site:
         postgres: Postgres | None = None,
         redis: RedisServer | None = None,
         workers: int = 1,
+        processes: int = 1,
         env: Mapping[str, str] | None = None,
         data: Path | None = None,
         like: Path | None = None,
     ) -> None:
-        """With ``like``, it begins as that data directory is."""
+        """With ``like``, it begins as that data directory is.
+
+        Workers have one process each, as those of `up`; every process loads SciPy for itself.
+        """
         self.stack = stack
         self.data = data or Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
         if like is None:
@@ -148,7 +157,11 @@ class Site:
         web = gunicorn_command if stack == "postgres" else web_command
         self.web = self._process("web", web(f"127.0.0.1:{self.port}"))
         self.workers = [
-            self._process(f"worker{n}", worker_command(name=f"worker{n}"), signal.SIGKILL)
+            self._process(
+                f"worker{n}",
+                worker_command(processes=processes, name=f"worker{n}"),
+                signal.SIGKILL,
+            )
             for n in range(1, workers + 1)
         ]
 
@@ -184,11 +197,12 @@ class Site:
 
         A machine with other things to do takes several times as long as a quiet one.
         """
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not (answer := ask()):
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > seconds:
                 raise AssertionError(f"after {seconds} s not yet: {what}\n{self.logs()}")
-            time.sleep(0.1)
+            time.sleep(min(0.5, 0.05 + waited / 10))  # to ask costs the site as much as an answer
         return answer
 
     def log(self, name: str) -> str:

@@ -16,6 +16,7 @@ from judging.models import Campaign, Membership, User
 from judging.services import campaigns, crowd_links, members
 from judging.services.crowd_links import LinkPlan
 from tests.support import factories, rest
+from tests.support.kept import Kept
 from tests.support.machine import cuts
 from tests.support.material import small_material
 
@@ -52,8 +53,11 @@ class CutClient(rest.RestClient):
 
 
 def client_of(user: User) -> CutClient:
+    return _with(members.create_token(user=user, name="test"))
+
+
+def _with(key: str) -> CutClient:
     client = CutClient(raise_request_exception=False)
-    key = members.create_token(user=user, name="test")
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
     return client
 
@@ -66,12 +70,19 @@ class Stage:
     slugs: list[str]
 
 
-def build() -> Stage:
+def build(kept: Kept) -> Stage:
     """Row ids begin anew, so that the same choices do the same: who gets a pair hangs on them."""
+    keys = kept("the stage of the machine", _keys)
+    _number_anew()
+    return Stage({name: _with(key) for name, key in keys.items()}, ["full", "empty"])
+
+
+def _keys() -> dict[str, str]:
+    """Of the people whom it makes, with their campaigns."""
     _number_anew()
     users = [factories.user(name, is_organizer=name.startswith("o")) for name in PEOPLE]
     olga = users[0]
-    clients = {user.username: client_of(user) for user in users}
+    keys = {user.username: members.create_token(user=user, name="test") for user in users}
     _campaign(olga, "empty")
     full = _campaign(olga, "full")
     factories.stored_upload(full, MATERIAL.topics, name="topics.tsv", kind="topics")
@@ -82,7 +93,7 @@ def build() -> Stage:
         members.add(campaign=full, by=olga, username=name, role=Membership.Role.ASSESSOR)
     members.add(campaign=full, by=olga, username="oscar", role=Membership.Role.ORGANIZER)
     crowd_links.make(campaign=full, by=olga, plan=LINK)
-    return Stage(clients, ["full", "empty"])
+    return keys
 
 
 def _campaign(by: User, slug: str) -> Campaign:
