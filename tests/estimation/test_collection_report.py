@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -375,20 +374,3 @@ def test_a_kind_of_report_that_is_in_the_table_is_made_listed_and_downloaded(
         assert answer["Content-Type"] == "application/xml"
         assert b"".join(answer.streaming_content).startswith(b"<round number='1'")  # type: ignore[attr-defined]
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.on_both
-def test_the_migration_goes_back_without_what_was_unknown(judged: Round) -> None:
-    evaluation.made_reports(judged)
-    before = Report.objects.count()
-    try:
-        call_command("migrate", "estimation", "0001", verbosity=0)
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT name FROM estimation_report")
-            left = {name for (name,) in cursor.fetchall()}
-        assert left == {*REPORTS} - {"collection.zip"}
-    finally:
-        call_command("migrate", verbosity=0)
-    assert Report.objects.count() == before - 1

@@ -261,8 +261,6 @@ def marks(name: str, method: str) -> list[pytest.MarkDecorator]:
     ]
 
 
-
-
 def chosen(name: str, method: str) -> bool:
     """Of other methods than the usual one every second hard case, another one for each of them and
     the one that both databases have; at length, all."""
