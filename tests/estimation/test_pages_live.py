@@ -225,7 +225,7 @@ def test_newer_estimates_ask_for_newer_reports(
 def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
-    report = next(r for r in evaluation.made_reports(judged) if r.name == "report.html")
+    report = evaluation.made_reports(judged, "report.html")[0]
     document = files.path_of(report.file).read_text()
     assert "<style>" in document
     assert "--accent" in document
@@ -241,7 +241,7 @@ def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
 
 
 def test_the_report_says_what_a_reader_must_know(judged: Round) -> None:
-    report = next(r for r in evaluation.made_reports(judged) if r.name == "report.html")
+    report = evaluation.made_reports(judged, "report.html")[0]
     latest = selectors.latest_estimates(judged)
     assert latest is not None
     assert judged.pool is not None
