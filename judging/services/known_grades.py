@@ -5,14 +5,14 @@ Which pairs have a known grade was settled before the draw, so answering all of 
 nothing by its value; pairs without one stay with the assessors or the organizer's decision.
 """
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from judging.accounts import QRELS
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Job, Judgment, KnownGrade, Pair, User
-from judging.services import audit, batches, jobs
+from judging.services import audit, batches, bulk, jobs
 from judging.services.jobs import Progress, untold
 
 CHUNK = 2000
@@ -82,31 +82,25 @@ def _answerable(campaign: Campaign, assessor: User) -> QuerySet[Pair]:
 def _answer_chunk(campaign: Campaign, assessor: User, by: User, ids: list[int]) -> int:
     with transaction.atomic():
         batches.lock_pairs(Pair.objects.filter(pk__in=ids))
-        chosen = list(_answerable(campaign, assessor).filter(pk__in=ids))
-        chosen_ids = [pair.pk for pair in chosen]
-        Pair.objects.filter(pk__in=chosen_ids).update(held=F("held") + 1, judged=F("judged") + 1)
-        assignments = Assignment.objects.bulk_create(
-            Assignment(
-                pair=pair,
-                assessor=assessor,
-                state=Assignment.State.JUDGED,
-                revision=1,
-                lease_until=seconds_from_now(0),
-            )
-            for pair in chosen
-        )
-        Judgment.objects.bulk_create(_judgment(assignment, campaign) for assignment in assignments)
-        audit.record("judge from qrels", by=by, campaign=campaign, pairs=len(chosen))
-        batches.settle_all(chosen_ids)
-        batches.tell_of_labels(chosen_ids)
-    return len(chosen)
+        chosen = _answerable(campaign, assessor).filter(pk__in=ids).order_by("pk")
+        grades: dict[int, int] = dict(chosen.values_list("pk", "grade"))
+        pairs = list(grades)
+        Pair.objects.filter(pk__in=pairs).update(held=F("held") + 1, judged=F("judged") + 1)
+        _record(campaign, assessor, grades)
+        audit.record("judge from qrels", by=by, campaign=campaign, pairs=len(pairs))
+        batches.settle_all(pairs)
+        batches.tell_of_labels(pairs)
+    return len(pairs)
 
 
-def _judgment(assignment: Assignment, campaign: Campaign) -> Judgment:
-    return Judgment(
-        assignment=assignment,
-        assessor_id=assignment.assessor_id,
-        grade=assignment.pair.grade,  # type: ignore[attr-defined]  # annotated in _answerable
-        max_grade=campaign.max_grade,
-        key=f"qrels-{assignment.pk}",
-    )
+def _record(campaign: Campaign, assessor: User, grades: dict[int, int]) -> None:
+    """The grades of pairs as judgments of the assessor; qrels may have a hundred thousand."""
+    now = User.objects.values_list(seconds_from_now(0), flat=True).get(pk=assessor.pk)
+    held = {"pair": list(grades), "assessor": assessor.pk}
+    state = {"state": Assignment.State.JUDGED, "revision": 1, "skip_reason": ""}
+    ended = {"lease_until": connection.ops.adapt_datetimefield_value(now)}
+    bulk.insert(Assignment, held | state | ended)
+    ids = bulk.find(Assignment, held)
+    said = {"grade": list(grades.values()), "key": [f"qrels-{pk}" for pk in ids], "comment": ""}
+    by = {"assessor": assessor.pk, "max_grade": campaign.max_grade}
+    bulk.insert(Judgment, {"assignment": ids} | by | said)

@@ -31,6 +31,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Sample
+from tests.core.length import bounded
 from tests.support.client import Api
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got, rows_of
 from tests.support.site import Site
@@ -41,14 +42,16 @@ DEPTH = 20
 GRADES = ["not relevant", "minimum interest", "useful", "high degree", "complete answer"]
 MEASURES = ("DCG@10", "P@5", "RBP(p=0.8)")
 SEED = "cranfield"
+BUDGET, SIZE = bounded((120, 24), (300, 60))
+"""Pairs in all, and in a batch."""
 ROUND = {
     "goal": "absolute",
     "measure": MEASURES[0],
     "reported": list(MEASURES[1:]),
     "prior": "rank",
     "method": "poisson",
-    "budget": 300,
-    "batch_size": 60,
+    "budget": BUDGET,
+    "batch_size": SIZE,
     "labels": 2,
     "extra_share": 0.2,
     "seed": SEED,
@@ -110,8 +113,8 @@ def direct(folder: Path) -> Direct:
         measure=measure,
         reported=[parse_measure(text) for text in MEASURES[1:]],
         prior=make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=4),
-        budget=300,
-        batch_size=60,
+        budget=BUDGET,
+        batch_size=SIZE,
     )
     sample = draw(pool, design, seed=SEED)
     wanted = extra_labels(pool, seed=SEED, pairs=sample.pair, labels=2, share=0.2)
@@ -189,7 +192,7 @@ def prepare(organizer: Organizer, folder: Path) -> dict[str, Any]:
 
 def test_the_preview_foresees_the_draw(judged: Judged, direct: Direct) -> None:
     assert not judged.preview["error"]
-    assert len(direct.sample) == pytest.approx(300, abs=4 * math.sqrt(300))
+    assert len(direct.sample) == pytest.approx(BUDGET, abs=4 * math.sqrt(BUDGET))
     assert [batch["pairs"] for batch in judged.organizer.batches()] == [
         int((direct.sample.batch == number).sum()) for number in range(1, direct.design.batches + 1)
     ]
@@ -208,7 +211,7 @@ def labels_of(judged: Judged) -> dict[Pair, list[int]]:
 
 def test_the_assessors_disagree(judged: Judged) -> None:
     several = [grades for grades in labels_of(judged).values() if len(set(grades)) > 1]
-    assert len(several) > 50
+    assert len(several) > BUDGET / 6
 
 
 def test_estimates_are_those_of_the_core_bit_for_bit(judged: Judged, direct: Direct) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from estimation.core.rounds.results import Evaluation
 from estimation.services import drawing, finite, previews, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job
+from tests.core.length import bounded
 from tests.support import evaluation, factories
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -34,9 +36,14 @@ def with_one_wrong(field: str, number: float) -> Any:
     return spoiled
 
 
+NUMBERS = (np.nan, np.inf, -np.inf)
+FIELDS = ("value", "se", "df", "low", "high", "covariance")
+WRONG = bounded(list(zip(FIELDS, NUMBERS * 2, strict=True)), list(product(FIELDS, NUMBERS)))
+"""Each field once, each number twice; at length all of them."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("field", ["value", "se", "df", "low", "high", "covariance"])
+@pytest.mark.parametrize(("field", "number"), WRONG)
 def test_no_estimate_is_stored_that_is_no_number(
     campaign: Campaign,
     monkeypatch: pytest.MonkeyPatch,

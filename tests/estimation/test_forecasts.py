@@ -160,7 +160,7 @@ def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
     assert "further judgments" not in shown
     of_other = text(organizer.get(there, {"measure": "P@10"}))
     assert "more judgment" not in of_other
-    made = next(each for each in evaluation.made_reports(judged) if each.name == "report.html")
+    made = evaluation.made_reports(judged, "report.html")[0]
     of_goal = files.path_of(made.file).read_text().partition("Results by P@10")[0]
     assert "more judgment" in of_goal
     assert "further judgments" not in of_goal

@@ -29,11 +29,6 @@ ASKED = {"extra_share": 0.2, "further": 0.8, "budget": 100, "batch_size": 50}
 ADAPTIVE = ASKED | {"method": "adaptive", "measure": "DCG@5", "reported": ["P@5"], "batch_size": 25}
 
 
-@pytest.fixture
-def campaign() -> Campaign:
-    return evaluation.with_material()
-
-
 def drawn(campaign: Campaign, **asked: object) -> Round:
     row = evaluation.drawn(campaign, **asked)
     factories.assessors(campaign, "carl", "dora", "emma", "finn")
@@ -180,7 +175,7 @@ def test_pages_and_report_say_where_labels_went(campaign: Campaign, client: Clie
     assert "0.8 further ones for a pair on average, where they pay" in page
     asked = evaluation.drafted(campaign, **ADAPTIVE | {"seed": "later"})
     assert asked.preview["expected_labels"] == pytest.approx(2 * asked.preview["expected_pairs"])
-    made = next(each for each in evaluation.made_reports(row) if each.name == "report.html")
+    made = evaluation.made_reports(row, "report.html")[0]
     report = text(client.get(address("report-view", campaign, row.number, made.pk)))
     assert "0.8 further labels for a pair, on average, went where they take most off" in report
 

@@ -22,10 +22,12 @@ from estimation.services.report_files import page
 from judging import selectors as judging
 from judging.models import Campaign
 from judging.services import assignments, exclusions, judgments
+from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
 from tests.core.test_core_adaptive import plan_for
 from tests.estimation.test_exclusions import judge_by
 from tests.support import evaluation, factories, rest
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -43,8 +45,12 @@ def told(row: Round) -> dict[str, Any]:
 
 
 @pytest.fixture
-def disputed(campaign: Campaign) -> Round:
+def disputed(campaign: Campaign, kept: Kept) -> Round:
     """Three people, two labels a pair, grades that have nothing to do with each other."""
+    return kept("disputed", lambda: _disputed(campaign), campaign)
+
+
+def _disputed(campaign: Campaign) -> Round:
     row = evaluation.drawn(campaign, labels=2, extra_share=0.0, budget=60, batch_size=30)
     factories.assessors(campaign, "cara")
     judge_by(campaign, *THREE)
@@ -253,7 +259,7 @@ def test_preferences_have_no_height(campaign: Campaign) -> None:
         ({"method": "priority"}, True),
         ({"method": "query", "measure": "ERR@10", "reported": [], "batch_size": 60}, True),
         ({"method": "active", "measure": "AP", "reported": []}, False),
-    ],
+    ][:: bounded(2, 1)],
 )
 def test_every_way_of_sampling_has_its_own(
     campaign: Campaign, organizer: Client, plan: dict[str, Any], weighted: bool

@@ -14,6 +14,7 @@ from estimation.services import collections, estimates, files, rounds
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Judgment, Pair, Upload
 from judging.services import assignments, campaigns, jobs, judgments
+from tests.core.length import bounded
 from tests.support import factories
 from tests.support.kept import Kept
 
@@ -137,9 +138,11 @@ MEASURES = ["DCG@10", "AP", "nDCG@10", "Rprec", "Mean", "MAE", "Accuracy"]
 @pytest.mark.parametrize(
     ("method", "measure"),
     [
-        *product(["poisson", "priority"], MEASURES),
-        *product(["query"], MEASURES[:4]),
-        *product(["adaptive"], ["DCG@10", "Mean"]),
+        *product(["poisson"], MEASURES),
+        *product(["priority"], MEASURES[1 :: bounded(3, 1)]),
+        *product(["query"], MEASURES[1 : 4 : bounded(2, 1)]),
+        *product(["adaptive"], bounded(["Mean"], ["DCG@10", "Mean"])),
+        *bounded([], [("priority", "DCG@10"), ("query", "DCG@10")]),
     ],
 )
 def test_a_census_gives_the_values_that_hold(campaign: Campaign, method: str, measure: str) -> None:

@@ -16,6 +16,7 @@ from estimation.topic_facts import topic_facts
 from estimation.topic_results import NOISY
 from judging.models import AuditEntry, Campaign, Judgment, Pair, Upload
 from judging.services import campaigns
+from tests.core.length import bounded
 from tests.support import evaluation, factories, rest
 from tests.support.later import join, lines_of, with_news
 from tests.support.material import small_material
@@ -340,7 +341,7 @@ def test_pages_ask_as_much_of_many_runs_and_topics_as_of_few() -> None:
     counts = []
     for slug, material in (
         ("few", small_material(topics=6, documents=24, runs=4, depth=12)),
-        ("many", small_material(topics=50, documents=60, runs=129, depth=15)),
+        ("many", small_material(topics=50, documents=60, runs=bounded(40, 129), depth=15)),
     ):
         made = evaluation.with_material(material=material, slug=slug)
         drawn(made)

@@ -22,6 +22,7 @@ from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import estimates, files
 from judging.models import Campaign
 from tests.support import evaluation, rest, unknown
+from tests.support.kept import Kept
 from tests.support.pages import TABS, address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -38,11 +39,17 @@ RUNS = ("run1", "run2", "run3", "run4")
 
 
 @pytest.fixture
-def unsure(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> Round:
+def unsure(campaign: Campaign, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> Round:
     """A round for the value of run1, which tells nothing of run2."""
-    return estimated(
-        campaign, monkeypatch, {"run2": Reason.TOO_LITTLE}, unknown.all_of("run2", RUNS)
-    )
+    values, differences = {"run2": Reason.TOO_LITTLE}, unknown.all_of("run2", RUNS)
+
+    def make() -> Round:
+        with monkeypatch.context() as patch:
+            return estimated(campaign, patch, values, differences)
+
+    row = kept("unsure", make, campaign)
+    unknown.patch(monkeypatch, values=values, differences=differences)
+    return row
 
 
 def estimated(

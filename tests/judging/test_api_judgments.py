@@ -2,13 +2,11 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connections
 
 from judging.models import ApiToken, Assignment, Campaign, Judgment, Pair, SignInTries, User
 from judging.services import campaigns, sign_in, tries
@@ -189,23 +187,6 @@ def test_why_there_is_nothing_to_judge() -> None:
     assert reason(anna) == "campaign_not_open"
 
 
-@pytest.fixture
-def shared_database(
-    transactional_db: None, tmp_path: Path, django_db_blocker: Any
-) -> Iterator[None]:
-    """A database that threads can share: under SQLite a file, as in the product."""
-    if connection.vendor != "sqlite":
-        yield
-        return
-    before, settings = connections["default"], connections.settings["default"]
-    connections.settings["default"] = {**settings, "NAME": str(tmp_path / "shared.sqlite3")}
-    connections["default"] = connections.create_connection("default")
-    call_command("migrate", verbosity=0)
-    yield
-    connections["default"].close()
-    connections["default"], connections.settings["default"] = before, settings
-
-
 def in_parallel(calls: list[Callable[[], Any]]) -> list[Any]:
     """The results of the calls, each made in a thread of its own, all at once."""
     barrier, results = threading.Barrier(len(calls)), [None] * len(calls)
@@ -239,7 +220,7 @@ def parallel_posts(posts: list[tuple[dict[str, Any], str | None]]) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_database")
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("key", ["k", None])
 def test_fifty_at_once_are_stored_once(key: str | None) -> None:
     answers = parallel_posts([({"grade": 2}, key)] * PARALLEL)
@@ -251,7 +232,7 @@ def test_fifty_at_once_are_stored_once(key: str | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_database")
+@pytest.mark.django_db(transaction=True)
 def test_of_different_ones_at_once_the_first_counts() -> None:
     """Other grades under the same key are 422, other keys 409; nothing is stored twice."""
     posts = [({"grade": number % 2}, "k" if number < 25 else f"k{number}") for number in range(50)]
@@ -266,7 +247,7 @@ def test_of_different_ones_at_once_the_first_counts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_database")
+@pytest.mark.django_db(transaction=True)
 def test_one_correction_sent_many_times_at_once_is_made_once() -> None:
     client = assessor()
     header = client._credentials["HTTP_AUTHORIZATION"]
@@ -357,7 +338,7 @@ def test_the_answer_does_not_tell_which_accounts_there_are(anna: User) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_database")
+@pytest.mark.django_db(transaction=True)
 def test_tries_at_once_count_too() -> None:
     User.objects.create_user("anna", password="right one")
     client = rest.client_of(None)

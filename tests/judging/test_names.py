@@ -1,17 +1,13 @@
 """No two accounts have names that people cannot tell apart."""
 
-from typing import Any
-
 import pytest
 from django.contrib.auth import get_user
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from judging import names
 from judging.errors import UserError
 from judging.models import Campaign, Membership, User
 from judging.services import members, sign_in
@@ -216,27 +212,3 @@ def test_many_ways_to_write_one_name_at_once_make_one_account() -> None:
     outcomes = at_once([lambda n=name: add(made, n) for name in ("ann", "ANN", "Ann", "aNN") * 2])
 
     assert {each.pk for each in outcomes} == {User.objects.exclude(pk=made.created_by_id).get().pk}
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_accounts_that_looked_alike_before_go_on() -> None:
-    executor = MigrationExecutor(connection)
-    executor.migrate([("judging", "0005_keys_end")])
-    old = executor.loader.project_state([("judging", "0005_keys_end")]).apps.get_model(
-        "judging", "User"
-    )
-    for name in ("ann", "ANN", f"{CYRILLIC_A}nn", "ben"):
-        old.objects.create(username=name)
-
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes())
-
-    rows: Any = User.objects.order_by("pk").values_list("username", "name_key")
-    assert [bool(key) for _, key in rows] == [True, False, False, True]
-    for user in User.objects.all():
-        user.save()
-    made = factories.campaign()
-    assert add(made, "ANN").username == "ANN"
-    assert add(made, "Ann").username == "ann"
-    assert names.skeleton("ANN") == names.skeleton(f"{CYRILLIC_A}nn")

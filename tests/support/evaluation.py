@@ -1,11 +1,13 @@
 """A campaign with material, and rounds of it in every state, through the services."""
 
 from collections.abc import Mapping
+from unittest import mock
 
 from django.db.models.functions import Now
 
 from estimation.models import Report, Round
 from estimation.services import reports, rounds
+from estimation.services.report_files.table import REPORTS
 from judging.models import Campaign, User, WorkerHeartbeat
 from judging.services import assignments, campaigns, judgments
 from tests.support import factories
@@ -79,7 +81,11 @@ def worker_alive() -> None:
     WorkerHeartbeat.objects.update_or_create(name="a worker", defaults={"seen": Now()})
 
 
-def made_reports(row: Round) -> list[Report]:
+def made_reports(row: Round, *names: str) -> list[Report]:
+    """Those named, or all of them."""
+    only = {name: REPORTS[name] for name in names or REPORTS}
     reports.request(row=row, by=row.created_by)
-    factories.run_due_jobs()
-    return list(Report.objects.filter(estimate_set__round=row))
+    with mock.patch.dict(REPORTS, only, clear=True):
+        factories.run_due_jobs()
+    made = Report.objects.filter(estimate_set__round=row)
+    return list(made.filter(name__in=names) if names else made)
