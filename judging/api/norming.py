@@ -16,10 +16,10 @@ from judging.api.base import ASSESSOR, MEMBER, ORGANIZER, CampaignView, page
 from judging.api.fields import Body, Flag, NoBody, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers_norming import (
-    DiscussedRow,
     NormingAnswerRow,
     NormingCommentRow,
     NormingDetailRow,
+    NormingDiscussedRow,
     NormingPairRow,
     NormingRow,
     NormingTurnRow,
@@ -277,6 +277,7 @@ class TalkView(CampaignView):
     """Of organizers, and of those who take part: what is said after the blind part."""
 
     section = "Judging"
+    refusals = {"GET": (409,)}
     query = PageQuery
 
     def seat(self, pk: int) -> norming.Seat:
@@ -293,11 +294,13 @@ class TalkView(CampaignView):
 class NormingDiscussion(TalkView):
     access = {"GET": MEMBER}
 
-    @extend_schema(responses=page_shape(DiscussedRow))
+    @extend_schema(responses=page_shape(NormingDiscussedRow))
     def get(self, request: Request, slug: str, norm: int) -> Response:
         """What everybody said of each pair; those on which people were farthest apart first."""
         seat = self.seat(norm)
-        return self.paged(norming.by_spread(seat.session), seat, DiscussedRow, norming.discussed)
+        return self.paged(
+            norming.by_spread(seat.session), seat, NormingDiscussedRow, norming.discussed
+        )
 
 
 class NormingCommentBody(Body):

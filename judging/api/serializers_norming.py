@@ -7,6 +7,7 @@ from rest_framework import serializers
 from judging.api.fields import Number
 from judging.api.serializers import DocumentText
 from judging.api.serializers_training import LearnPair
+from judging.models import NormingSession
 
 CharField = serializers.CharField
 IntegerField = serializers.IntegerField
@@ -14,7 +15,7 @@ BooleanField = serializers.BooleanField
 DateTimeField = serializers.DateTimeField
 Row = serializers.Serializer[Any]
 
-STATES = ("draft", "judging", "discussion", "closed")
+STATES = NormingSession.State.choices
 
 
 class NormingRow(Row):
@@ -39,7 +40,7 @@ class NormingPairRow(Row):
     docno = CharField()
 
 
-class AgreementRow(Row):
+class NormingAgreementRow(Row):
     """How far people agree."""
 
     pairs = IntegerField(help_text="With two answers or more.")
@@ -48,7 +49,7 @@ class AgreementRow(Row):
     alpha = Number(allow_null=True, help_text="Krippendorff's, ordinal; null: nothing to compare.")
 
 
-class DistanceRow(Row):
+class NormingDistanceRow(Row):
     """How far from the median of the grades of a pair, in grades."""
 
     pairs = IntegerField()
@@ -62,19 +63,19 @@ class NormingPersonRow(Row):
     answered = IntegerField()
 
 
-class ApartRow(Row):
+class NormingApartRow(Row):
     username = CharField(source="line.person.user.username")
-    before = DistanceRow(allow_null=True)
-    after = DistanceRow(allow_null=True)
+    before = NormingDistanceRow(allow_null=True)
+    after = NormingDistanceRow(allow_null=True)
     revised = IntegerField(help_text="How many grades they changed.")
 
 
-class FindingsRow(Row):
+class NormingFindingsRow(Row):
     """What the session tells, once the discussion has begun."""
 
-    before = AgreementRow()
-    after = AgreementRow()
-    people = ApartRow(many=True, help_text="The farthest from the median first.")
+    before = NormingAgreementRow()
+    after = NormingAgreementRow()
+    people = NormingApartRow(many=True, help_text="The farthest from the median first.")
     open = IntegerField(source="open_count", help_text="Pairs on which people differ still.")
     settled = IntegerField(help_text="Pairs on which they differed, and do not any more.")
 
@@ -82,7 +83,7 @@ class FindingsRow(Row):
 class NormingDetailRow(NormingRow):
     listed = NormingPairRow(many=True, help_text="The pairs.")
     assessors = NormingPersonRow(many=True)
-    findings = FindingsRow(allow_null=True, help_text="null while people judge alone.")
+    findings = NormingFindingsRow(allow_null=True, help_text="null while people judge alone.")
 
 
 class OwnNormingRow(Row):
@@ -90,7 +91,7 @@ class OwnNormingRow(Row):
 
     id = IntegerField(source="session.pk")
     title = CharField(source="session.title")
-    state = serializers.ChoiceField(STATES[1:], source="session.state")
+    state = serializers.ChoiceField(STATES, source="session.state")
     asked = IntegerField(source="pairs")
     done = IntegerField(source="answered")
 
@@ -98,7 +99,7 @@ class OwnNormingRow(Row):
 class NormingTurnRow(Row):
     """How far the caller is: `pair` and `document` are what to answer next, if anything is."""
 
-    state = serializers.ChoiceField(STATES[1:])
+    state = serializers.ChoiceField(STATES)
     asked = IntegerField()
     done = IntegerField()
     pair = LearnPair(allow_null=True)
@@ -114,21 +115,21 @@ class NormingAnswerRow(Row):
     revised_at = DateTimeField(allow_null=True)
 
 
-class SaidRow(Row):
+class NormingSaidRow(Row):
     name = CharField(help_text="“You”, a user name, or “Assessor 3”.")
     grade = IntegerField(source="answer.grade", help_text="Said while it was blind.")
     revised = IntegerField(source="answer.revised", allow_null=True)
     revised_at = DateTimeField(source="answer.revised_at", allow_null=True)
 
 
-class DiscussedRow(Row):
+class NormingDiscussedRow(Row):
     """A pair, with what everybody said of it."""
 
     id = IntegerField(source="pair.pk")
     topic = CharField(source="pair.topic.topic_id")
     docno = CharField(source="pair.docno")
     spread = IntegerField(help_text="From the lowest to the highest first grade.")
-    said = SaidRow(many=True)
+    said = NormingSaidRow(many=True)
     comments = IntegerField(help_text="How many.")
 
 

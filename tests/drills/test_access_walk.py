@@ -27,6 +27,7 @@ from judging.models import (
     Campaign,
     CrowdLink,
     Job,
+    NormingPair,
     Pair,
     SecondFactor,
     User,
@@ -39,10 +40,11 @@ from judging.services import (
     factors,
     gold,
     members,
+    norming,
     training,
 )
 from judging.services.crowd_links import LinkPlan
-from tests.support import choices, factories
+from tests.support import choices, factories, norms
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
 from tests.support.material import small_material
@@ -69,6 +71,11 @@ def organizing(status: int = 200) -> Statuses:
 
 def assessing(status: int = 200) -> Statuses:
     return (302, status, 404, 403, 403)
+
+
+def belonging(status: int = 200) -> Statuses:
+    """What organizers get, and who takes part."""
+    return (302, status, 404, status, status)
 
 
 def administering(status: int = 200) -> Statuses:
@@ -172,6 +179,23 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}training/set/add/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/ask/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/": (assessing(), NO),
+    f"{CAMPAIGN}norming/<int:pk>/": (assessing(302), assessing(302)),
+    f"{CAMPAIGN}norming/<int:pk>/discussion/": (belonging(), NO),
+    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/": (belonging(), NO),
+    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/comment/": (NO, belonging(302)),
+    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/revise/": (NO, assessing(302)),
+    f"{CAMPAIGN}norming/sessions/": (organizing(), organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/": (organizing(), NO),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/add/": (NO, organizing(400)),  # it has begun
+    f"{CAMPAIGN}norming/sessions/<int:pk>/take/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/people/": (NO, organizing(400)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/begin/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/discuss/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/close/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/delete/": (NO, organizing(302)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/file/": (organizing(), NO),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/pairs/<int:pair>/remove/": (NO, organizing(409)),
     f"{CAMPAIGN}gold/": (organizing(), NO),
     f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
@@ -269,6 +293,12 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}training/": {"pair": "1", "grade": "1"},
     f"{CAMPAIGN}training/set/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
     f"{CAMPAIGN}training/set/ask/": {"percent": "70", "tries": "2"},
+    f"{CAMPAIGN}norming/<int:pk>/": {"pair": "1", "grade": "1"},
+    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/comment/": {"text": "Look.", "key": "walk"},
+    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/revise/": {"grade": "2"},
+    f"{CAMPAIGN}norming/sessions/": {"title": "another"},
+    f"{CAMPAIGN}norming/sessions/<int:pk>/add/": {"text": "topic,docno\nt2,d1\n"},
+    f"{CAMPAIGN}norming/sessions/<int:pk>/people/": {},
     f"{CAMPAIGN}gold/mix/": {"every": "12"},
     f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
     f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
@@ -334,6 +364,7 @@ def _world() -> World:
     for what in ("seen", "unseen"):
         BODIES[f"{CAMPAIGN}queue/{what}/"] = looked_at
     link = crowd_link(made)
+    talked = norming_pair(made, assessor)
     uid, token = members.invitation(invited.user, by=made.created_by) or ("", "")
     return World(
         cookies_of(made, assessor),
@@ -342,6 +373,7 @@ def _world() -> World:
             "number": str(drawn.number),
             "draft": str(drafted.number),
             "path": "guide.md",
+            "pair": str(talked.pk),
             "uid": uid,
             "key": link.token,
             "token": token,
@@ -355,6 +387,8 @@ def _world() -> World:
             "exclusions": exclusion.pk,
             "gold": gold_pair(made),
             "set": training_pair(made),
+            "norming": talked.session_id,
+            "sessions": talked.session_id,
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,
@@ -381,6 +415,15 @@ def training_pair(made: Campaign) -> int:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "training.csv")
     by = made.created_by
     return training.add(campaign=made, by=by, found=found, problems=problems)[0].pk
+
+
+def norming_pair(made: Campaign, assessor: User) -> NormingPair:
+    """Of a session that is discussed."""
+    session = norms.session(made, lines="topic,docno\nt1,d1\n")
+    pair = session.pairs.get()
+    norming.answer(session=session, by=assessor, pair=pair.pk, grade=1)
+    norming.discuss(session=session, by=made.created_by)
+    return pair
 
 
 def factor_of(user: User) -> SecondFactor:

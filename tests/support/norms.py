@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from judging import norming
-from judging.models import Campaign, Document, NormingSession, Upload, User
+from judging.models import Campaign, Document, NormingComment, NormingSession, Upload, User
 from judging.services import gold
 from judging.services import norming as services
 from judging.services.norming import SessionPlan
@@ -58,3 +58,23 @@ def answers(session: NormingSession, said: Mapping[User, Sequence[int]]) -> None
 def seat(session: NormingSession, user: User | None = None) -> norming.Seat:
     """Of somebody who takes part, or of the organizer."""
     return norming.Seat(session, user or session.created_by, user is None)
+
+
+def named(name: str) -> User:
+    return User.objects.get(username=name)
+
+
+def talk(
+    made: Campaign, anna: tuple[int, ...], ben: tuple[int, ...], **plan: bool
+) -> NormingSession:
+    """A session in which both have answered all."""
+    row = session(made, **plan)
+    answers(row, {named("anna"): anna, named("ben"): ben})
+    return row
+
+
+def comment(
+    row: NormingSession, by: User, text: str, key: str = "k", **more: object
+) -> NormingComment:
+    asked = {"pair": row.pairs.all()[0].pk, "organizes": False, **more}
+    return services.comment(session=row, by=by, text=text, key=key, **asked)  # type: ignore[arg-type]
