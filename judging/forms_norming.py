@@ -65,7 +65,7 @@ class PeopleForm(forms.Form):
     people: Any = forms.ModelMultipleChoiceField(
         queryset=None,
         required=False,
-        label="Who takes part",
+        label="Assessors",
         widget=forms.CheckboxSelectMultiple,
     )
 

@@ -244,7 +244,7 @@ def test_the_organizer_is_told_of_agreement_and_of_who_deviates(made: Campaign) 
     client = page_of(made.created_by)
     page = there(client.get(address("norming-session", made, row.pk)))
     assert "What the guidelines should say" in page
-    assert "67 % before" in page
+    assert "67 % → 67 %" in page
     answer = client.get(address("norming-file", made, row.pk))
     lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
     assert len(lines) == 7

@@ -328,12 +328,8 @@ def _of_assessors() -> list[Shot]:
     two = _desk("preferred", None, two=True)
     shots += [Shot("assessor", two), Shot("assessor", two, press="?")]
     shots += [Shot("assessor", address) for address in lessons.of_learners(_bare)]
-    shots += [Shot(who, address) for who, address in talks.of_norming(_organized_bare)]
+    shots += [Shot(who, address) for who, address in talks.of_norming(_bare)]
     return [*shots, *(Shot("assessor", f"/c/{slug}/judge/") for slug in _idle())]
-
-
-def _organized_bare(slug: str, grades: list[dict[str, str]] | None = None) -> Any:
-    return states.organized(_bare(slug, grades))
 
 
 def _bare(slug: str, grades: list[dict[str, str]] | None = None, *, assessor: bool = True) -> Any:
@@ -424,6 +420,9 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
 # ---------------------------------------------------------------------------------- the rest
 
 
+DOCUMENTATION = ("guide.md", "methods.md", "methods/intervals.md", "methods/labels.md")
+
+
 def _of_everybody(users: dict[str, User]) -> list[Shot]:
     members.create_token(user=users["organizer"], name="nightly script")
     made = Campaign.objects.get(slug="active")
@@ -435,14 +434,7 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
-        *_shots(
-            "organizer",
-            "/docs/",
-            "guide.md",
-            "methods.md",
-            "methods/intervals.md",
-            "methods/labels.md",
-        ),
+        *_shots("organizer", "/docs/", *DOCUMENTATION),
         Shot("organizer", "/?q=archived"),
         Shot("organizer", "/nowhere/", 404),
         Shot("assessor", "/c/five/settings/", 403),

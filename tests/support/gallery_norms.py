@@ -6,7 +6,7 @@ from judging.models import Campaign, NormingSession, User
 from judging.services import gold, training
 from judging.services import norming as services
 from tests.support import factories, norms
-from tests.support.gallery_campaigns import FIVE
+from tests.support.gallery_campaigns import FIVE, organized
 
 DOCUMENTS = tuple(f"FT934-48{number}" for number in range(4))
 PAIRS = "".join(f"{topic},{docno}\n" for topic in ("t1", "t2") for docno in DOCUMENTS)
@@ -20,7 +20,7 @@ WROTE = (
 
 
 def _brought(bare: Callable[..., Campaign], slug: str, title: str, **plan: bool) -> NormingSession:
-    made = bare(slug, FIVE)
+    made = organized(bare(slug, FIVE))
     factories.assessors(made, "anna", "ben", "cara")
     row = norms.session(made, lines=f"topic,docno\n{PAIRS}", begin=False, **plan)
     NormingSession.objects.filter(pk=row.pk).update(title=title)
@@ -35,7 +35,8 @@ def _said(row: NormingSession, *but: str) -> None:
 
 def of_norming(bare: Callable[..., Campaign]) -> Iterator[tuple[str, str]]:
     """Who looks, and at which address."""
-    yield "assessor", f"/c/{bare('norming-none', FIVE).slug}/norming/"
+    none = organized(bare("norming-none", FIVE))
+    yield "assessor", f"/c/{none.slug}/norming/"
     draft = _brought(bare, "norming-draft", "A draft")
     _offer(draft.campaign)
     empty = norms.session(draft.campaign, lines="", begin=False)
