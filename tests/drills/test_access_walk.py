@@ -27,7 +27,6 @@ from judging.models import (
     Campaign,
     CrowdLink,
     Job,
-    NormingPair,
     Pair,
     SecondFactor,
     User,
@@ -40,55 +39,34 @@ from judging.services import (
     factors,
     gold,
     members,
-    norming,
     training,
 )
 from judging.services.crowd_links import LinkPlan
-from tests.support import choices, factories, norms
+from tests.support import choices, factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
 from tests.support.material import small_material
+from tests.support.norms_walked import WALKED, WALKED_BODIES, norming_pair
+from tests.support.walking import (
+    CAMPAIGN,
+    NO,
+    Statuses,
+    administering,
+    all_alike,
+    assessing,
+    everybody,
+    organizing,
+)
 
 pytestmark = pytest.mark.django_db
 
 PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
-Statuses = tuple[int, int, int, int, int]
 PLAN = rounds.RoundPlan(
     measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk", method="poisson"
 )
 
 
-def everybody(status: int = 200) -> Statuses:
-    """Who is not signed in is sent to do so."""
-    return (302, status, status, status, status)
-
-
-def organizing(status: int = 200) -> Statuses:
-    """What organizers get; assessors are told no, and others that there is nothing."""
-    return (302, 403, 404, status, status)
-
-
-def assessing(status: int = 200) -> Statuses:
-    return (302, status, 404, 403, 403)
-
-
-def belonging(status: int = 200) -> Statuses:
-    """What organizers get, and who takes part."""
-    return (302, status, 404, status, status)
-
-
-def administering(status: int = 200) -> Statuses:
-    """What admins get; everybody else is told no."""
-    return (302, 403, 403, 403, status)
-
-
-def all_alike(status: int = 200) -> Statuses:
-    return (status, status, status, status, status)
-
-
-NO = everybody(405)
-CAMPAIGN = "c/<slug:slug>/"
 ROUND = f"{CAMPAIGN}rounds/<int:number>/"
 MACHINES = f"{CAMPAIGN}material/machines/"
 TABLE: dict[str, tuple[Statuses, Statuses]] = {
@@ -179,23 +157,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}training/set/add/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/ask/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/<int:pk>/remove/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/": (assessing(), NO),
-    f"{CAMPAIGN}norming/<int:pk>/": (assessing(302), assessing(302)),
-    f"{CAMPAIGN}norming/<int:pk>/discussion/": (belonging(), NO),
-    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/": (belonging(), NO),
-    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/comment/": (NO, belonging(302)),
-    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/revise/": (NO, assessing(302)),
-    f"{CAMPAIGN}norming/sessions/": (organizing(), organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/": (organizing(), NO),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/add/": (NO, organizing(400)),  # it has begun
-    f"{CAMPAIGN}norming/sessions/<int:pk>/take/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/people/": (NO, organizing(400)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/begin/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/discuss/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/close/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/delete/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/file/": (organizing(), NO),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/pairs/<int:pair>/remove/": (NO, organizing(409)),
+    **WALKED,
     f"{CAMPAIGN}gold/": (organizing(), NO),
     f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
@@ -293,12 +255,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}training/": {"pair": "1", "grade": "1"},
     f"{CAMPAIGN}training/set/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
     f"{CAMPAIGN}training/set/ask/": {"percent": "70", "tries": "2"},
-    f"{CAMPAIGN}norming/<int:pk>/": {"pair": "1", "grade": "1"},
-    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/comment/": {"text": "Look.", "key": "walk"},
-    f"{CAMPAIGN}norming/<int:pk>/pairs/<int:pair>/revise/": {"grade": "2"},
-    f"{CAMPAIGN}norming/sessions/": {"title": "another"},
-    f"{CAMPAIGN}norming/sessions/<int:pk>/add/": {"text": "topic,docno\nt2,d1\n"},
-    f"{CAMPAIGN}norming/sessions/<int:pk>/people/": {},
+    **WALKED_BODIES,
     f"{CAMPAIGN}gold/mix/": {"every": "12"},
     f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
     f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
@@ -415,15 +372,6 @@ def training_pair(made: Campaign) -> int:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "training.csv")
     by = made.created_by
     return training.add(campaign=made, by=by, found=found, problems=problems)[0].pk
-
-
-def norming_pair(made: Campaign, assessor: User) -> NormingPair:
-    """Of a session that is discussed."""
-    session = norms.session(made, lines="topic,docno\nt1,d1\n")
-    pair = session.pairs.get()
-    norming.answer(session=session, by=assessor, pair=pair.pk, grade=1)
-    norming.discuss(session=session, by=made.created_by)
-    return pair
 
 
 def factor_of(user: User) -> SecondFactor:

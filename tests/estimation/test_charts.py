@@ -16,6 +16,7 @@ from estimation.charts import (
     confusions,
     curves,
     differences,
+    dots,
     forests,
     histories,
     lines,
@@ -227,6 +228,20 @@ def test_bars_stand_beside_each_other_on_the_ground() -> None:
     assert drawn.bars[-1].x + drawn.bars[-1].width <= 100
     assert bars.topic_bars([]).bars == ()
     assert bars.topic_bars([("t", 0.0)]).bars[0].height == 0
+
+
+def test_dots_of_grades_stand_on_the_scale_and_tell_how_many_people() -> None:
+    drawn = dots.grade_dots([0, 0, 3], [0, 0, 3], highest=4)
+    assert [(dot.x, dot.label) for dot in drawn.lines[0].dots] == [(10.0, "2"), (70.0, "")]
+    assert (len(drawn.lines), drawn.description) == (1, "2 people 0, 1 person 3")
+    two = dots.grade_dots([0, 0, 3], [0, 2, 3], highest=4)
+    assert [line.name for line in two.lines] == ["Before", "After"]
+    assert two.height > drawn.height
+    assert dots.grade_dots([], [], highest=4).description == "Nobody answered"
+    many = dots.grade_dots([20, 20], [20, 20], highest=3)
+    assert (len(many.ticks), many.lines[0].dots[0].label) == (21, ""), "there is no room for it"
+    svg = render_to_string("charts/dots.svg", {"chart": two})
+    assert svg.count("<circle") == 5
 
 
 def test_grades_are_drawn_in_proportion_to_the_most_frequent() -> None:
