@@ -415,6 +415,7 @@ def examples() -> dict[str, dict[str, object]]:
     history = histories.history({"<a>": moments(1, 2)}, measure="m")
     return {
         "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
+        "dots": {"chart": dots.grade_dots([0, 0, 2], [1, 0, 2], highest=3)},
         "budget": {"chart": curve, "dot": {"x": 1, "y": 2}, "name": "widths"},
         "confusion": {
             "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])
