@@ -76,13 +76,6 @@ class PeopleForm(forms.Form):
         field.queryset = norming.candidates(session.campaign)
 
 
-class GradeForm(forms.Form):
-    """What somebody says of a pair."""
-
-    pair = forms.IntegerField(min_value=1, max_value=2**62)
-    grade = forms.IntegerField(min_value=0, max_value=100)
-
-
 class RevisionForm(forms.Form):
     """The grade that somebody stands by after talking."""
 

@@ -16,7 +16,7 @@ Grades = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class NormAgreement:
     """Of ``twos``, every two people on every pair that both answered, ``equal`` gave one grade.
 
     ``alpha`` is None where there is nothing that chance could have done: fewer than two grades, or
@@ -33,7 +33,7 @@ class Agreement:
         return self.equal / self.twos if self.twos else None
 
 
-def agreement(said: Iterable[Grades]) -> Agreement:
+def agreement(said: Iterable[Grades]) -> NormAgreement:
     """Of what was said of each pair."""
     several = [list(grades.values()) for grades in said if len(grades) > 1]
     scale = 1 + max((max(grades) for grades in several), default=0)
@@ -44,7 +44,7 @@ def agreement(said: Iterable[Grades]) -> Agreement:
     sizes = counts.sum(axis=1)
     twos = int((sizes * (sizes - 1) // 2).sum())
     equal = int((counts * (counts - 1) // 2).sum())
-    return Agreement(len(several), twos, equal, _alpha(counts))
+    return NormAgreement(len(several), twos, equal, _alpha(counts))
 
 
 def _alpha(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> float | None:

@@ -36,7 +36,7 @@ from judging.models import (
     Pair,
     User,
 )
-from judging.norm_scores import Agreement, Distance, agreement, distances
+from judging.norm_scores import Distance, NormAgreement, agreement, distances
 
 State = NormingSession.State
 ASSESSOR = Membership.Role.ASSESSOR
@@ -177,7 +177,7 @@ def refuse_blind(session: NormingSession) -> None:
 
 
 @dataclass(frozen=True)
-class Names:
+class PeopleNames:
     """What people are called to whoever looks: by their names to organizers, and else by number."""
 
     by_user: dict[int, str]
@@ -197,10 +197,10 @@ class Seat:
     person: NormingPerson | None = None
 
 
-def names(seat: Seat) -> Names:
+def names(seat: Seat) -> PeopleNames:
     """Of the people of the session, as whoever looks is told of them."""
     rows = seat.session.people.select_related("user")
-    return Names({row.user_id: _name(seat, row) for row in rows})
+    return PeopleNames({row.user_id: _name(seat, row) for row in rows})
 
 
 def _name(seat: Seat, row: NormingPerson) -> str:
@@ -213,7 +213,7 @@ def _name(seat: Seat, row: NormingPerson) -> str:
 
 
 @dataclass(frozen=True)
-class Said:
+class GradeSaid:
     """What one person said of a pair. ``is_own``: the person who looks."""
 
     name: str
@@ -226,7 +226,7 @@ class Discussed:
     """A pair with what everybody said of it, lowest first grade first."""
 
     pair: NormingPair
-    said: list[Said]
+    said: list[GradeSaid]
     comments: int
 
     @property
@@ -263,11 +263,11 @@ def discussed(seat: Seat, pairs: Iterable[NormingPair]) -> list[Discussed]:
     shown = here.filter(pk__in=[pair.pk for pair in rows])
     counted = NormingComment.objects.filter(pair__in=shown).order_by().values("pair")
     comments = dict(counted.annotate(n=Count("pk")).values_list("pair", "n"))
-    said: dict[int, list[Said]] = defaultdict(list)
+    said: dict[int, list[GradeSaid]] = defaultdict(list)
     answers = NormingAnswer.objects.filter(pair__in=shown).select_related("person")
     for row in answers.order_by("grade", "person__number"):
         user = row.person.user_id
-        said[row.pair_id].append(Said(called.of(user), row, user == seat.user.pk))
+        said[row.pair_id].append(GradeSaid(called.of(user), row, user == seat.user.pk))
     return [Discussed(pair, said[pair.pk], comments.get(pair.pk, 0)) for pair in rows]
 
 
@@ -299,7 +299,7 @@ def beside(session: NormingSession, pair: NormingPair) -> tuple[int | None, int 
 
 
 @dataclass(frozen=True)
-class Apart:
+class HowFarOff:
     """Somebody's distance from the median before and after; None where nobody else answered."""
 
     line: PersonLine
@@ -309,19 +309,19 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Findings:
+class NormFindings:
     """``people``: who was farthest from the median first. ``open``: pairs on which they differ
     still, farthest first; ``settled`` so many on which they do not differ any more."""
 
-    before: Agreement
-    after: Agreement
-    people: list[Apart]
+    before: NormAgreement
+    after: NormAgreement
+    people: list[HowFarOff]
     open: list[Discussed] = field(default_factory=list)
     open_count: int = 0
     settled: int = 0
 
 
-def findings(seat: Seat) -> Findings | None:
+def findings(seat: Seat) -> NormFindings | None:
     """What a session tells organizers about people and guidelines; None while it is blind."""
     session = seat.session
     if session.is_blind:
@@ -337,7 +337,7 @@ def findings(seat: Seat) -> Findings | None:
     still = sorted((pair for pair in apart if apart[pair]), key=lambda pair: (-apart[pair], pair))
     settled = sum(_spread(first[pair].values()) > 0 and not apart[pair] for pair in apart)
     rows = NormingPair.objects.select_related("topic").in_bulk(still[:MOST_APART])
-    return Findings(
+    return NormFindings(
         agreement(first.values()),
         agreement(now.values()),
         _people(session, distances(first.values()), distances(now.values()), revised),
@@ -357,9 +357,11 @@ def _people(
     before: dict[int, Distance],
     after: dict[int, Distance],
     revised: dict[int, int],
-) -> list[Apart]:
+) -> list[HowFarOff]:
     found = [
-        Apart(line, before.get(line.person.pk), after.get(line.person.pk), revised[line.person.pk])
+        HowFarOff(
+            line, before.get(line.person.pk), after.get(line.person.pk), revised[line.person.pk]
+        )
         for line in people(session)
     ]
     return sorted(found, key=lambda each: -(each.before.mean if each.before else -1.0))

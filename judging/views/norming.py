@@ -15,7 +15,8 @@ from judging import norming
 from judging.access import assessed_campaign, norming_part, norming_seat, user_of
 from judging.errors import UserError
 from judging.forms import blame
-from judging.forms_norming import CommentForm, GradeForm, RevisionForm
+from judging.forms_norming import CommentForm, RevisionForm
+from judging.forms_training import LearnedForm
 from judging.models import NormingPair, NormingPerson, NormingSession
 from judging.norming import Discussed, Seat
 from judging.services import norming as services
@@ -57,7 +58,7 @@ def desk(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _answered(request: HttpRequest, person: NormingPerson) -> HttpResponse:
-    form, session = GradeForm(request.POST), person.session
+    form, session = LearnedForm(request.POST), person.session
     if not form.is_valid():
         messages.warning(request, "Choose one of the grades.")
     else:
