@@ -32,6 +32,8 @@ PEOPLE = {
     "decide": "decided {pairs} pairs",
     "ask for rest": "decided the unjudged rest",
     "judge from qrels": "had {pairs} pairs judged from the qrels",
+    "begin norming": "had a norming session begin",
+    "close norming": "closed a norming session",
     "add machine judge": "added a machine judge",
     "start machine judge": "started a machine judge",
     "stop machine judge": "stopped a machine judge",

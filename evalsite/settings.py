@@ -369,6 +369,7 @@ SPECTACULAR_SETTINGS = {
         "SeenKind": "judging.models.SeenItem.Kind",
         "FactorKind": "judging.models.SecondFactor.Kind",
         "LetterState": "judging.models.Letter.State",
+        "NormingState": "judging.models.NormingSession.State",
         "KeyScope": "judging.models.ApiToken.Scope",
         "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",

@@ -12,7 +12,17 @@ from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
-from judging.models import Assignment, Campaign, CrowdLink, Membership, Pair, Topic, User
+from judging import norming
+from judging.models import (
+    Assignment,
+    Campaign,
+    CrowdLink,
+    Membership,
+    NormingPerson,
+    Pair,
+    Topic,
+    User,
+)
 from judging.statements import Row, Slot, columns_of, reads, row_of
 
 ORGANIZER = Membership.Role.ORGANIZER
@@ -88,6 +98,33 @@ def organized_campaign(user: User, slug: str) -> Campaign:
 def assessed_campaign(user: User, slug: str) -> Campaign:
     """The campaign, if the user is one of its assessors."""
     return _campaign(user, slug, {ASSESSOR})
+
+
+def norming_seat(user: User, slug: str, pk: int) -> norming.Seat:
+    """A norming session, for who organizes the campaign, or takes part and is an assessor there.
+
+    That of others is not there (404), and neither is a draft for who takes part.
+    """
+    campaign = member_campaign(user, slug)
+    mine = roles(user, campaign)
+    person = norming.of_person(campaign, user, pk) if ASSESSOR in mine else None
+    session = person.session if person else None
+    if ORGANIZER in mine:
+        session = campaign.norming_sessions.filter(pk=pk).first()
+    if session is None:
+        raise Http404("No such session.")
+    session.campaign = campaign
+    return norming.Seat(session, user, ORGANIZER in mine, person)
+
+
+def norming_part(user: User, slug: str, pk: int) -> NormingPerson:
+    """The part of an assessor in a norming session; 404 if they have none."""
+    campaign = assessed_campaign(user, slug)
+    person = norming.of_person(campaign, user, pk)
+    if person is None:
+        raise Http404("No such session.")
+    person.session.campaign = campaign
+    return person
 
 
 def crowd_link(token: str) -> CrowdLink:

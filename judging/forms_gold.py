@@ -10,8 +10,9 @@ from judging.services.quality import RulesPlan
 
 
 class KnownPairsForm(forms.Form):
-    """A file with pairs and their grades, or the same pasted."""
+    """A file with pairs and their grades, or the same pasted; ``graded``: whether they need one."""
 
+    graded = True
     file = forms.FileField(
         required=False,
         label="A CSV or JSONL file",

@@ -31,7 +31,7 @@ class TrainingForm(forms.Form):
 
 
 class LearnedForm(forms.Form):
-    """What somebody says of a training pair."""
+    """What somebody says of a pair of training or norming."""
 
     pair = forms.IntegerField(min_value=1, max_value=2**62)
     grade = forms.IntegerField(min_value=0, max_value=100)

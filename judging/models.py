@@ -28,6 +28,11 @@ from judging.known import TrainingPair as TrainingPair  # noqa: PLC0414
 from judging.known import TrainingTry as TrainingTry  # noqa: PLC0414
 from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414
 from judging.links import CrowdLink as CrowdLink  # noqa: PLC0414
+from judging.norms import NormingAnswer as NormingAnswer  # noqa: PLC0414
+from judging.norms import NormingComment as NormingComment  # noqa: PLC0414
+from judging.norms import NormingPair as NormingPair  # noqa: PLC0414
+from judging.norms import NormingPerson as NormingPerson  # noqa: PLC0414
+from judging.norms import NormingSession as NormingSession  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
 from judging.notes import Exclusion as Exclusion  # noqa: PLC0414
 from judging.notes import KeptFigure as KeptFigure  # noqa: PLC0414
@@ -319,11 +324,8 @@ class Pair(models.Model):
 
 
 def preference_scale(docno: str, other: str) -> list[dict[str, str]]:
-    return [
-        {"name": f"{other} is better", "meaning": ""},
-        {"name": "Equally good", "meaning": ""},
-        {"name": f"{docno} is better", "meaning": ""},
-    ]
+    names = (f"{other} is better", "Equally good", f"{docno} is better")
+    return [{"name": name, "meaning": ""} for name in names]
 
 
 class Batch(models.Model):

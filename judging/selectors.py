@@ -25,7 +25,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Now
 
-from judging import golds, lessons
+from judging import golds, lessons, norming
 from judging.clock import seconds_from_now
 from judging.guests import is_full
 from judging.models import (
@@ -351,7 +351,7 @@ class Need:
 
 @dataclass(frozen=True)
 class CampaignCard:
-    """What one campaign asks of one user."""
+    """What one campaign asks of one user; ``norming``: sessions that wait for them."""
 
     campaign: Campaign
     organizes: bool
@@ -360,6 +360,7 @@ class CampaignCard:
     finished: int
     judged: int
     needs: list[Need]
+    norming: list[norming.Own]
 
 
 def home(user: User) -> list[CampaignCard]:
@@ -372,6 +373,9 @@ def home(user: User) -> list[CampaignCard]:
     mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
     judged = _by_campaign(mine, "pair__campaign", Count("pk"))
     needs = _needs()
+    talks = defaultdict(list)
+    for each in norming.due(user):
+        talks[each.session.campaign_id].append(each)
     return [
         CampaignCard(
             campaign=row,
@@ -381,6 +385,7 @@ def home(user: User) -> list[CampaignCard]:
             finished=pairs.get(row.pk, 0) - left.get(row.pk, 0),
             judged=judged.get(row.pk, 0),
             needs=[] if row.state == Campaign.State.CLOSED else needs.get(row.pk, []),
+            norming=talks[row.pk],
         )
         for row in campaigns
     ]

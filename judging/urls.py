@@ -16,6 +16,8 @@ from judging.views import (
     gold,
     home,
     letters,
+    norming,
+    norming_sessions,
     own_work,
     people,
     queue,
@@ -94,6 +96,35 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<slug:slug>/training/set/add/", training.add, name="training-add"),
     path("c/<slug:slug>/training/set/ask/", training.ask, name="training-ask"),
     path("c/<slug:slug>/training/set/<int:pk>/remove/", training.remove, name="training-remove"),
+    path("c/<slug:slug>/norming/", norming.mine, name="norming"),
+    path("c/<slug:slug>/norming/<int:pk>/", norming.desk, name="norming-desk"),
+    path(
+        "c/<slug:slug>/norming/<int:pk>/discussion/", norming.discussion, name="norming-discussion"
+    ),
+    path("c/<slug:slug>/norming/<int:pk>/pairs/<int:pair>/", norming.pair, name="norming-pair"),
+    path(
+        "c/<slug:slug>/norming/<int:pk>/pairs/<int:pair>/comment/",
+        norming.comment,
+        name="norming-comment",
+    ),
+    path(
+        "c/<slug:slug>/norming/<int:pk>/pairs/<int:pair>/revise/",
+        norming.revise,
+        name="norming-revise",
+    ),
+    path("c/<slug:slug>/norming/sessions/", norming_sessions.sessions, name="norming-sessions"),
+    path(
+        "c/<slug:slug>/norming/sessions/<int:pk>/", norming_sessions.session, name="norming-session"
+    ),
+    *(
+        path(f"c/<slug:slug>/norming/sessions/<int:pk>/{name}/", view, name=f"norming-{name}")
+        for name, view in norming_sessions.ACTS.items()
+    ),
+    path(
+        "c/<slug:slug>/norming/sessions/<int:pk>/pairs/<int:pair>/remove/",
+        norming_sessions.remove,
+        name="norming-remove",
+    ),
     path("c/<slug:slug>/assessors/<int:pk>/admit/", training.admit, name="training-admit"),
     path("c/<slug:slug>/judgments/<int:pk>/gold/", gold.mark, name="gold-mark"),
     path("c/<slug:slug>/judgments/<int:pk>/senior/", seniors.give, name="senior-give"),

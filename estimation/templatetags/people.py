@@ -1,4 +1,4 @@
-"""Charts of what an assessor did, for their page."""
+"""Charts of what assessors did, for pages about people."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -7,6 +7,9 @@ from typing import Any
 from django import template
 
 from estimation.charts.bars import day_bars
+from estimation.charts.dots import grade_dots
+from judging.models import Campaign
+from judging.norming import Discussed
 
 register = template.Library()
 
@@ -15,6 +18,12 @@ register = template.Library()
 def judged_by_day(days: Sequence[tuple[date, int]]) -> dict[str, Any]:
     """Bars of the judgments of each day."""
     return {"chart": day_bars([(f"{day:%-d %B}", float(judged)) for day, judged in days])}
+
+
+@register.inclusion_tag("charts/dots.svg")
+def dots_of(campaign: Campaign, found: Discussed) -> dict[str, Any]:
+    """The grades that people gave to a pair, and those that they stand by."""
+    return {"chart": grade_dots(found.first, found.now, highest=campaign.max_grade)}
 
 
 @register.filter

@@ -1,8 +1,9 @@
-"""Pairs with known grades, for gold and training: CSV or JSON lines, read within bounds.
+"""Pairs with known grades, for gold, training and norming: CSV or JSON lines, read within bounds.
 
 CSV has a first line with the columns ``topic``, ``docno``, ``grade`` and possibly ``reason``;
 several grades that are right are separated by ``|``. JSON lines have the same names; ``grade`` is
-a whole number or a list of such.
+a whole number or a list of such. Pairs for norming need no grade (``graded`` is false): one that is
+given must be of the scale all the same.
 """
 
 import csv
@@ -16,11 +17,13 @@ from judging.formats.problems import Problems, id_problem, show, text_problem
 
 MOST, MOST_CHARACTERS, MOST_REASON = 2000, 2_000_000, 1000
 NEEDED, OPTIONAL = ("topic", "docno", "grade"), ("reason",)
+UNGRADED = ("topic", "docno")
 
 
 @dataclass(frozen=True)
 class KnownPair:
-    """``line`` is where it stands, from 1. Any of ``grades`` is right, the lowest first."""
+    """``line`` is where it stands, from 1. Any of ``grades`` is right, the lowest first; none are
+    there where none are needed."""
 
     line: int
     topic: str
@@ -29,20 +32,23 @@ class KnownPair:
     reason: str
 
 
-def read(text: str, problems: Problems, *, max_grade: int) -> list[KnownPair]:
+def read(text: str, problems: Problems, *, max_grade: int, graded: bool = True) -> list[KnownPair]:
     """The pairs of a file whose lines are all right; what is not is among the problems."""
     if len(text) > MOST_CHARACTERS:
         problems.error(None, "", f"expected at most {MOST_CHARACTERS:,} characters")
         return []
     text = text.removeprefix("\ufeff")
-    rows = _json_rows(text, problems) if text.lstrip().startswith("{") else _rows(text, problems)
-    pairs = (checked(line, values, problems, max_grade=max_grade) for line, values in rows)
+    is_json = text.lstrip().startswith("{")
+    rows = _json_rows(text, problems) if is_json else _rows(text, problems, graded=graded)
+    asked: dict[str, Any] = {"max_grade": max_grade, "graded": graded}
+    pairs = (checked(line, values, problems, **asked) for line, values in rows)
     found = [pair for pair in pairs if pair is not None]
     refuse_twice(found, problems)
     if len(found) > MOST:
         problems.error(None, "", f"expected at most {MOST:,} pairs, found {len(found):,}")
     if not found and problems.ok:
-        problems.error(None, "", "expected pairs with their grades, found none")
+        told = "expected pairs with their grades" if graded else "expected pairs"
+        problems.error(None, "", f"{told}, found none")
     return found
 
 
@@ -56,7 +62,12 @@ def refuse_twice(found: Iterable[KnownPair], problems: Problems) -> None:
 
 
 def checked(
-    line: int, values: dict[str, Any], problems: Problems, *, max_grade: int
+    line: int,
+    values: dict[str, Any],
+    problems: Problems,
+    *,
+    max_grade: int,
+    graded: bool = True,
 ) -> KnownPair | None:
     """The pair of one line, or None after saying what is wrong with it."""
     before = problems.error_count
@@ -68,8 +79,10 @@ def checked(
         ids[name] = str(value) if type(value) is int else value if isinstance(value, str) else ""
         if problem := id_problem(ids[name], name):
             problems.error(line, name, problem)
-    grades = _grades(values.get("grade"))
-    if not grades or not all(0 <= grade <= max_grade for grade in grades):
+    given = values.get("grade")
+    grades = _grades(given)
+    lacking = not grades and (graded or given not in (None, ""))
+    if lacking or not all(0 <= grade <= max_grade for grade in grades):
         told = f"expected grades from 0 to {max_grade}, found {show(str(values.get('grade', '')))}"
         problems.error(line, "grade", told)
     reason = values.get("reason") or ""
@@ -98,7 +111,7 @@ def _json_rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, A
             yield number, record.values
 
 
-def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(text: str, problems: Problems, *, graded: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     names: list[str] = []
     try:
@@ -107,7 +120,7 @@ def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]
                 continue
             if not names:
                 names = [cell.strip().casefold() for cell in cells]
-                if not _is_heading(names, problems):
+                if not _is_heading(names, problems, graded=graded):
                     return
             elif len(cells) != len(names):
                 told = f"expected {len(names)} columns, found {len(cells)}"
@@ -118,9 +131,11 @@ def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]
         problems.error(reader.line_num, "", f"expected CSV: {error}")
 
 
-def _is_heading(names: list[str], problems: Problems) -> bool:
-    lacking = [name for name in NEEDED if name not in names]
+def _is_heading(names: list[str], problems: Problems, *, graded: bool) -> bool:
+    needed = NEEDED if graded else UNGRADED
+    lacking = [name for name in needed if name not in names]
     if lacking or len(set(names)) < len(names):
-        told = f"expected a first line with the columns {', '.join(NEEDED)} and possibly reason"
+        more = " and possibly reason" if graded else ""
+        told = f"expected a first line with the columns {', '.join(needed)}{more}"
         problems.error(1, lacking[0] if lacking else "", told)
     return problems.ok

@@ -22,10 +22,15 @@ RATES = (0, *range(3, 1001))
 """One pair in so many; 0 is none. More often than one in three people would notice."""
 
 
-def read(campaign: Campaign, text: str, name: str) -> tuple[list[KnownPair], Problems]:
-    """The pairs of a file, and what is wrong with its lines, beside the campaign's material."""
+def read(
+    campaign: Campaign, text: str, name: str, *, graded: bool = True
+) -> tuple[list[KnownPair], Problems]:
+    """The pairs of a file, and what is wrong with its lines, beside the campaign's material.
+
+    They need grades where they are ``graded``.
+    """
     problems = Problems(name)
-    found = known_pairs.read(text, problems, max_grade=campaign.max_grade)
+    found = known_pairs.read(text, problems, max_grade=campaign.max_grade, graded=graded)
     check_material(campaign, found, problems)
     return found, problems
 

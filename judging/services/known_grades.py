@@ -5,6 +5,8 @@ Which pairs have a known grade was settled before the draw, so answering all of 
 nothing by its value; pairs without one stay with the assessors or the organizer's decision.
 """
 
+from typing import Any
+
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
@@ -82,7 +84,7 @@ def _answerable(campaign: Campaign, assessor: User) -> QuerySet[Pair]:
 def _answer_chunk(campaign: Campaign, assessor: User, by: User, ids: list[int]) -> int:
     with transaction.atomic():
         batches.lock_pairs(Pair.objects.filter(pk__in=ids))
-        chosen = _answerable(campaign, assessor).filter(pk__in=ids).order_by("pk")
+        chosen: Any = _answerable(campaign, assessor).filter(pk__in=ids).order_by("pk")
         grades: dict[int, int] = dict(chosen.values_list("pk", "grade"))
         pairs = list(grades)
         Pair.objects.filter(pk__in=pairs).update(held=F("held") + 1, judged=F("judged") + 1)

@@ -373,8 +373,8 @@ def remove(*, upload: Upload, by: User) -> None:
             upload.delete()
         except ProtectedError:
             message = (
-                "A round, gold or the training names what this file brought. Change or discard a "
-                "drafted round, or take out these pairs, first."
+                "A round, gold, the training or a norming session names what this file brought. "
+                "Change or discard a drafted round, or take out these pairs, first."
             )
             raise UserError("in_use", message, status=409) from None
         transaction.on_commit(lambda: file.delete(save=False))

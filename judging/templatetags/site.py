@@ -37,6 +37,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
             ("people", "People"),
             ("crowd-links", "Crowd links"),
             ("training-set", "Training"),
+            ("norming-sessions", "Norming"),
             ("gold", "Gold and rules"),
             ("judgment-list", "Judgments"),
             ("queue", QUEUE),
@@ -89,6 +90,15 @@ CHAPTERS = {
     "crowd-link": "crowd-links",
     "gold": "gold-and-rules",
     "training-set": "training",
+    "norming": "norming",
+    "norming-desk": "norming",
+    "norming-discussion": "norming",
+    "norming-pair": "norming",
+    "norming-comment": "norming",
+    "norming-sessions": "norming",
+    "norming-session": "norming",
+    "norming-add": "norming",
+    "norming-people": "norming",
     "gold-add": "gold-and-rules",
     "gold-rules": "gold-and-rules",
     "gold-mark": "gold-and-rules",
@@ -124,7 +134,7 @@ REFUSED = "when-something-fails"
 """That of pages which say that something did not work."""
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 SECTIONS |= {"decisions": "queue", "decide": "queue", "comments": "queue"}
-SECTIONS |= {"person": "people", "exclusion": "people"}
+SECTIONS |= {"person": "people", "exclusion": "people", "norming": "norming-sessions"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
 

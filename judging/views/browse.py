@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 
-from judging import browsing, selectors
+from judging import browsing, norming, selectors
 from judging.access import organized_campaign, user_of
 from judging.formats.csvfile import csv_lines
 from judging.forms_browse import JudgmentSearch
@@ -53,6 +53,7 @@ def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "answers": browsing.answers(pair),
         "served": browsing.served_in(pair),
         "marking": None if pair.gold or pair.other else MarkForm(campaign),
+        "drafts": [] if pair.gold or pair.other else norming.drafts(pair),
         "decision": selectors.decisions(campaign).filter(pair=pair).first(),
         "seniors": selectors.senior_grades(campaign).filter(pair=pair),
         "senior_form": SeniorForm(pair=pair) if pair.judged and not pair.gold else None,

@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from judging import guests, selectors
+from judging import guests, norming, selectors
 from judging.access import user_of
 from judging.errors import UserError
 from judging.forms import SkipForm
@@ -96,6 +96,8 @@ def on_desk(
 def show(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     template = "judging/_desk.html" if by_htmx(request) else "judging/judge.html"
     context["guest"] = guests.progress(user_of(request))
+    if not by_htmx(request):  # so that a judgment asks no statement more
+        context["norming"] = norming.due(user_of(request), context["campaign"])
     return render(request, template, context)
 
 

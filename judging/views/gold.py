@@ -56,10 +56,19 @@ def brought(
     request: HttpRequest, campaign: Campaign, add: Callable[..., Sequence[object]]
 ) -> tuple[KnownPairsForm, list[dict[str, Any]], int]:
     """The form, what is wrong by line, and how many pairs of it a service has added."""
-    form = KnownPairsForm(request.POST, request.FILES)
+    return taken_from(KnownPairsForm(request.POST, request.FILES), request, campaign, add)
+
+
+def taken_from(
+    form: KnownPairsForm,
+    request: HttpRequest,
+    campaign: Campaign,
+    add: Callable[..., Sequence[object]],
+) -> tuple[KnownPairsForm, list[dict[str, Any]], int]:
+    """The same of a form that is bound."""
     if not form.is_valid():
         return form, [], 0
-    found, problems = services.read(campaign, *form.asked())
+    found, problems = services.read(campaign, *form.asked(), graded=form.graded)
     try:
         made = add(campaign=campaign, by=user_of(request), found=found, problems=problems)
     except UserError as error:

@@ -37,7 +37,7 @@ NO_PAGES = {
     "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/links/<int:pk>/payments/",
-    "c/<slug:slug>/people/links/",
+    "c/<slug:slug>/people/links/", "c/<slug:slug>/norming/sessions/<int:pk>/file/",
     "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
 }  # fmt: skip
@@ -174,7 +174,7 @@ def test_every_page(
     assert not any(found.values()), {place: there for place, there in found.items() if there}
 
 
-HAS_NO_HELP = ("judge", "training", "judge-correct", "manual", "manual-start")
+HAS_NO_HELP = ("judge", "training", "norming-desk", "judge-correct", "manual", "manual-start")
 
 
 def test_every_page_opens_its_chapter_of_the_guide(site: Site, gallery: dict[str, Any]) -> None:

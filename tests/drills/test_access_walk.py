@@ -47,42 +47,27 @@ from tests.support import choices, factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
 from tests.support.material import small_material
+from tests.support.norms_walked import WALKED, WALKED_BODIES, norming_pair
+from tests.support.walking import (
+    CAMPAIGN,
+    NO,
+    Statuses,
+    administering,
+    all_alike,
+    assessing,
+    everybody,
+    organizing,
+)
 
 pytestmark = pytest.mark.django_db
 
 PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
-Statuses = tuple[int, int, int, int, int]
 PLAN = rounds.RoundPlan(
     measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk", method="poisson"
 )
 
 
-def everybody(status: int = 200) -> Statuses:
-    """Who is not signed in is sent to do so."""
-    return (302, status, status, status, status)
-
-
-def organizing(status: int = 200) -> Statuses:
-    """What organizers get; assessors are told no, and others that there is nothing."""
-    return (302, 403, 404, status, status)
-
-
-def assessing(status: int = 200) -> Statuses:
-    return (302, status, 404, 403, 403)
-
-
-def administering(status: int = 200) -> Statuses:
-    """What admins get; everybody else is told no."""
-    return (302, 403, 403, 403, status)
-
-
-def all_alike(status: int = 200) -> Statuses:
-    return (status, status, status, status, status)
-
-
-NO = everybody(405)
-CAMPAIGN = "c/<slug:slug>/"
 ROUND = f"{CAMPAIGN}rounds/<int:number>/"
 MACHINES = f"{CAMPAIGN}material/machines/"
 TABLE: dict[str, tuple[Statuses, Statuses]] = {
@@ -173,6 +158,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}training/set/add/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/ask/": (NO, organizing(302)),
     f"{CAMPAIGN}training/set/<int:pk>/remove/": (NO, organizing(302)),
+    **WALKED,
     f"{CAMPAIGN}gold/": (organizing(), NO),
     f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
@@ -272,6 +258,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}training/": {"pair": "1", "grade": "1"},
     f"{CAMPAIGN}training/set/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
     f"{CAMPAIGN}training/set/ask/": {"percent": "70", "tries": "2"},
+    **WALKED_BODIES,
     f"{CAMPAIGN}gold/mix/": {"every": "12"},
     f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
     f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
@@ -339,6 +326,7 @@ def _world() -> World:
     for what in ("seen", "unseen"):
         BODIES[f"{CAMPAIGN}queue/{what}/"] = looked_at
     link = crowd_link(made)
+    talked = norming_pair(made, assessor)
     uid, token = members.invitation(invited.user, by=made.created_by) or ("", "")
     return World(
         cookies_of(made, assessor),
@@ -347,6 +335,7 @@ def _world() -> World:
             "number": str(drawn.number),
             "draft": str(drafted.number),
             "path": "guide.md",
+            "pair": str(talked.pk),
             "uid": uid,
             "key": link.token,
             "token": token,
@@ -361,6 +350,8 @@ def _world() -> World:
             "seniors": senior_grade(made),
             "gold": gold_pair(made),
             "set": training_pair(made),
+            "norming": talked.session_id,
+            "sessions": talked.session_id,
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,

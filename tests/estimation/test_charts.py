@@ -16,6 +16,7 @@ from estimation.charts import (
     confusions,
     curves,
     differences,
+    dots,
     forests,
     histories,
     lines,
@@ -229,6 +230,20 @@ def test_bars_stand_beside_each_other_on_the_ground() -> None:
     assert bars.topic_bars([("t", 0.0)]).bars[0].height == 0
 
 
+def test_dots_of_grades_stand_on_the_scale_and_tell_how_many_people() -> None:
+    drawn = dots.grade_dots([0, 0, 3], [0, 0, 3], highest=4)
+    assert [(dot.x, dot.label) for dot in drawn.lines[0].dots] == [(10.0, "2"), (70.0, "")]
+    assert (len(drawn.lines), drawn.description) == (1, "2 people 0, 1 person 3")
+    two = dots.grade_dots([0, 0, 3], [0, 2, 3], highest=4)
+    assert [line.name for line in two.lines] == ["Before", "After"]
+    assert two.height > drawn.height
+    assert dots.grade_dots([], [], highest=4).description == "Nobody answered"
+    many = dots.grade_dots([20, 20], [20, 20], highest=3)
+    assert (len(many.ticks), many.lines[0].dots[0].label) == (21, ""), "there is no room for it"
+    svg = render_to_string("charts/dots.svg", {"chart": two})
+    assert svg.count("<circle") == 5
+
+
 def test_grades_are_drawn_in_proportion_to_the_most_frequent() -> None:
     drawn = bars.grade_bars([("0 no", 30), ("1 some", 15), ("2 yes", 0)])
     assert [row.width for row in drawn.rows] == [100.0, 50.0, 0.0]
@@ -400,6 +415,7 @@ def examples() -> dict[str, dict[str, object]]:
     history = histories.history({"<a>": moments(1, 2)}, measure="m")
     return {
         "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
+        "dots": {"chart": dots.grade_dots([0, 0, 2], [1, 0, 2], highest=3)},
         "budget": {"chart": curve, "dot": {"x": 1, "y": 2}, "name": "widths"},
         "confusion": {
             "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])

@@ -24,6 +24,8 @@ IDS = {
     "link": 1,
     "pair": 1,
     "prediction": 1,
+    "norm": 1,
+    "norm_pair": 1,
 }
 
 

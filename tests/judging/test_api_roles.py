@@ -97,6 +97,23 @@ ALLOWED = {
     (f"{CAMPAIGN}training/lesson/begin/", "POST"): ASSESSORS,
     (f"{CAMPAIGN}training/lesson/answer/", "POST"): ASSESSORS,
     (f"{CAMPAIGN}people/{{person}}/admit/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/mine/", "GET"): ASSESSORS,
+    (f"{CAMPAIGN}norming/{{norm}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/{{norm_pair}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/{{norm_pair}}/comments/", "GET"): MEMBERS,
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/{{norm_pair}}/comments/", "POST"): MEMBERS,
+    (f"{CAMPAIGN}norming/{{norm}}/people/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/begin/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/discuss/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/close/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}norming/{{norm}}/next/", "GET"): ASSESSORS,
+    (f"{CAMPAIGN}norming/{{norm}}/answers/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}norming/{{norm}}/revisions/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}norming/{{norm}}/discussion/", "GET"): MEMBERS,
     (f"{CAMPAIGN}quality-rules/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}quality-rules/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
@@ -191,6 +208,12 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]
     },
     (f"{CAMPAIGN}training/lesson/answer/", "POST"): {"pair": 1, "grade": 1},
+    (f"{CAMPAIGN}norming/", "POST"): {"title": "another"},
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2"}]},
+    (f"{CAMPAIGN}norming/{{norm}}/pairs/{{norm_pair}}/comments/", "POST"): {"text": "Look."},
+    (f"{CAMPAIGN}norming/{{norm}}/people/", "POST"): {"people": ["assessor"]},
+    (f"{CAMPAIGN}norming/{{norm}}/answers/", "POST"): {"pair": 1, "grade": 1},
+    (f"{CAMPAIGN}norming/{{norm}}/revisions/", "POST"): {"pair": 1, "grade": 1},
     (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}senior-grades/{{senior_grade}}/back/", "POST"): {"reason": "a mistake"},
@@ -282,23 +305,23 @@ def test_methods_that_are_not_there(world: rest.World, undone: Any) -> None:
 def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> None:
     """They look like ids that do not exist."""
     ids = {**world.ids(), "slug": "other"}
-    owner = {"assignment": "outsider"}
     checked = 0
-    for path, method in ALLOWED:
+    for (path, method), roles in ALLOWED.items():
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
                                           "run", "topic", "drop", "person", "exclusion", "link",
                                           "gold_pair", "training_pair", "senior_grade",
-                                          "prediction", "pair")
+                                          "prediction", "pair", "norm_pair", "norm")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
-        client = world.clients[owner.get(name, "stranger")]
+        of_assessors = name == "assignment" or roles == ASSESSORS
+        client = world.clients["outsider" if of_assessors else "stranger"]
         body = {**BODIES.get((path, method), {}), **({"revision": 1} if method == "PATCH" else {})}
         foreign = undone(client, method, path.format(**ids), body)
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 39
+    assert checked == 53
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -372,6 +395,7 @@ ASSESSORS_SEE = {
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
     "changed", "skip_reason", "other", "other_document", "swapped", "number", "excluded",
     "asked", "done", "right", "needed", "left", "pair",
+    "said", "revised", "revised_at", "spread", "comments",  # of norming, once it is discussed
 }  # fmt: skip
 
 
@@ -449,6 +473,7 @@ MASS = {
         {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
         ("campaign", "created_by"),
     ),
+    f"{CAMPAIGN}norming/": ({"title": "x"}, ("state", "campaign", "created_by", "discussed")),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),
     f"{CAMPAIGN}rounds/": (rest.ROUND, ("state", "pool", "number", "preview", "provenance")),

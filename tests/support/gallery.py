@@ -39,6 +39,7 @@ from tests.support import chat, evaluation, factories
 from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 from tests.support import gallery_lessons as lessons
+from tests.support import gallery_norms as talks
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
 """The newcomer is nobody's member; the beginner may create campaigns, and has none; guest and
@@ -109,11 +110,12 @@ def _of_organizers() -> list[Shot]:
         "decisions/", "comments/",
         "settings/", "settings/log/",
     )  # fmt: skip
+    of_people = ("gold/", "training/set/", "norming/sessions/")
     files = [f"material/files/{each.pk}/" for each in (bad, odd, good)]
     document = f"material/documents/{full.documents.all()[0].pk}/"
     places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
     return [
-        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/", "training/set/"),
+        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, *of_people),
         *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
     ]
 
@@ -327,6 +329,7 @@ def _of_assessors() -> list[Shot]:
     two = _desk("preferred", None, two=True)
     shots += [Shot("assessor", two), Shot("assessor", two, press="?")]
     shots += [Shot("assessor", address) for address in lessons.of_learners(_bare)]
+    shots += [Shot(who, address) for who, address in talks.of_norming(_bare)]
     return [*shots, *(Shot("assessor", f"/c/{slug}/judge/") for slug in _idle())]
 
 
@@ -418,6 +421,9 @@ def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
 # ---------------------------------------------------------------------------------- the rest
 
 
+DOCUMENTATION = ("guide.md", "methods.md", "methods/intervals.md", "methods/labels.md")
+
+
 def _of_everybody(users: dict[str, User]) -> list[Shot]:
     members.create_token(user=users["organizer"], name="nightly script")
     made = Campaign.objects.get(slug="active")
@@ -429,14 +435,7 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
-        *_shots(
-            "organizer",
-            "/docs/",
-            "guide.md",
-            "methods.md",
-            "methods/intervals.md",
-            "methods/labels.md",
-        ),
+        *_shots("organizer", "/docs/", *DOCUMENTATION),
         Shot("organizer", "/?q=archived"),
         Shot("organizer", "/nowhere/", 404),
         Shot("assessor", "/c/five/settings/", 403),

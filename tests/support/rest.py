@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from judging.api import documentation
 from judging.api.base import UnknownAddress
-from judging.models import Job, Pair, User
+from judging.models import Job, NormingPair, Pair, User
 from judging.services import jobs, members
 from tests.support.kept import Kept
 
@@ -241,6 +241,7 @@ class World:
         senior = {"pair": judged.pk, "grade": 1, "reason": "read twice"}
         given = self.clients["organizer"].post(f"{self.base}senior-grades/", senior)
         assert given.status_code == 201, given.content
+        self._norm()
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -250,10 +251,29 @@ class World:
         work()
         return keys
 
+    def _norm(self) -> None:
+        """A session that is discussed, in which one answered; the helper takes part as well."""
+        organizer, base = self.clients["organizer"], f"{self.base}norming/"
+        row = organizer.post(base, {"title": "First talk"}).json()["id"]
+        pairs = {"pairs": [{"topic": "q1", "docno": "d1"}, {"topic": "q2", "docno": "d1"}]}
+        made = organizer.post(f"{base}{row}/pairs/", pairs).json()
+        organizer.post(f"{base}{row}/begin/")
+        said = {"pair": made[0]["id"], "grade": 1}
+        assert self.clients["assessor"].post(f"{base}{row}/answers/", said).status_code == 200
+        assert organizer.post(f"{base}{row}/discuss/").status_code == 200
+        place = f"{base}{row}/pairs/{made[0]['id']}/comments/"
+        assert organizer.post(place, {"text": "Look at the title."}).status_code == 201
+
     def add(self, by: str, base: str, username: str, role: str) -> User:
         answer = self.clients[by].post(f"{base}members/", {"username": username, "role": role})
         assert answer.status_code == 201, answer.content
         return User.objects.get(username=username)
+
+    def _norm_pair(self) -> int:
+        """Of the session of `_norm`, that which has an answer and a comment."""
+        return NormingPair.objects.filter(comments__isnull=False, session__campaign__slug="demo")[
+            0
+        ].pk
 
     def browser(self, role: str) -> RestClient:
         """The role signed in as on a page."""
@@ -289,6 +309,8 @@ class World:
             "gold_pair": first("gold/")["id"],
             "training_pair": first("training/pairs/")["id"],
             "senior_grade": first("senior-grades/")["id"],
+            "norm": first("norming/")["id"],
+            "norm_pair": self._norm_pair(),
             "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
