@@ -146,7 +146,8 @@ def _golden() -> tuple[Campaign, tuple[str, ...]]:
     made = states.golden()
     row = made.gold_pairs.all()[1]
     pages = [f"assessors/{each.user_id}/" for each in made.memberships.filter(role="assessor")]
-    return made, ("gold/", "people/", *pages, f"judgments/{row.pair_id}/")
+    senior = f"judgments/{states.settled(made)}/", "queue/?kind=apart", "queue/?kind=done"
+    return made, ("gold/", "people/", *pages, f"judgments/{row.pair_id}/", *senior)
 
 
 def _of_data() -> list[tuple[Campaign, tuple[str, ...]]]:
@@ -223,8 +224,7 @@ def _of_rounds() -> list[Shot]:
     )
     factories.run_due_jobs()
     those = ("queue/", "queue/?kind=apart", f"assessors/{who}/", f"assessors/{robot.pk}/")
-    settled = f"judgments/{states.settled(active)}/", "queue/?kind=done"
-    shots += _shots("organizer", "/c/active/", *those, *settled)
+    shots += _shots("organizer", "/c/active/", *those)
     said = f"judgments/{Assignment.objects.filter(pair__campaign=active, revision=1)[0].pair_id}/"
     more = (
         "rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/",
