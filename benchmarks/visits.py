@@ -24,9 +24,10 @@ from django.test import Client
 from django.urls import get_resolver
 
 from estimation.models import MachineJudge, Prediction, Report, Round
-from judging.models import Campaign, CrowdLink, User
-from judging.services import crowd_links
+from judging.models import Campaign, CrowdLink, NormingSession, User
+from judging.services import crowd_links, norming
 from judging.services.crowd_links import LinkPlan
+from judging.services.norming import SessionPlan
 from tests.support import factories
 from tests.support.addresses import patterns
 
@@ -84,12 +85,35 @@ def predicted(made: Campaign) -> Prediction:
     return Prediction.objects.get(campaign=made)
 
 
+def talked(made: Campaign) -> NormingSession:
+    """What all assessors said of a third of the judged pairs, each with a comment."""
+    by, plan = made.created_by, SessionPlan("measured", by_itself=False)
+    session = norming.create(campaign=made, by=by, plan=plan)
+    judged = made.pairs.filter(judged__gt=0).order_by("pk").values_list("pk", flat=True)
+    norming.take(session=session, by=by, training=[], judged=list(judged[:300:3]))
+    norming.begin(session=session, by=by)
+    session.refresh_from_db()
+    pairs = list(session.pairs.values_list("pk", flat=True))
+    for person in session.people.select_related("user"):
+        for pair in pairs:
+            norming.answer(session=session, by=person.user, pair=pair, grade=pair % 2)
+    norming.discuss(session=session, by=by)
+    for pair in pairs:
+        said = {"text": "Why?", "key": f"measured-{pair}", "organizes": True}
+        norming.comment(session=session, by=by, pair=pair, **said)
+    session.refresh_from_db()
+    return session
+
+
 def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row]]:
     """What the addresses of its pages may name, one of each kind; uploads one of each of theirs."""
     pair = made.pairs.filter(judged__gt=0)[0]
     first, second = made.runs.all()[:2]
     here = {"slug": made.slug, "number": str(drawn.number)}
+    session = talked(made)
     kinds = {
+        "norming": session.pk,
+        "sessions": session.pk,
         "runs": first.pk,
         "topics": pair.topic_id,
         "documents": made.documents.get(docno=pair.docno).pk,
@@ -105,7 +129,9 @@ def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row
     files = {each.kind: each.pk for each in made.uploads.all()}
     of_draft = here | {"number": str(draft.number)}
     two = f"?first={first.tag}&second={second.tag}"
+    of_session = here | {"pk": str(session.pk)}
     return places | {
+        "norming-pair": [Row(of_session | {"pair": str(session.pairs.all()[0].pk)})],
         "": [Row(here)],
         "files": [Row(here | {"pk": str(pk)}) for pk in files.values()],
         "round-detail": [Row(here), Row(of_draft)],
