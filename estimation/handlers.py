@@ -15,12 +15,13 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     unnamed_files,
 )
 from estimation.services.machines import agreement, asking, publishing
+from estimation.work import QUALITY
 from judging.services import jobs
 
 jobs.handles("preview")(previews.preview)
 jobs.handles("draw", give_up=drawing.give_back)(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
-jobs.handles(estimates.QUALITY)(label_quality.look)
+jobs.handles(QUALITY)(label_quality.look)
 jobs.handles("plan-batch")(planning.plan_batch)
 jobs.handles(stopping.STOP)(stopping.stop)
 jobs.handles("report")(reports.make)

@@ -11,8 +11,7 @@ from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
 from estimation.selectors import current_round, label_quality, latest_estimates
 from estimation.services import pausing
-from estimation.services.estimates import QUALITY
-from estimation.work import OF_NUMBERS
+from estimation.work import OF_NUMBERS, QUALITY
 from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
 from judging.signals import (

@@ -10,6 +10,8 @@ from estimation.models import Round
 from judging.models import Campaign, Job, Upload
 from judging.selectors import BULK_JOBS, DRAW
 
+QUALITY = "label-quality"
+"""The kind of job that looks at the labels behind new estimates."""
 OF_ROUNDS = {
     "preview": "The preview of a round",
     DRAW: "Drawing a round",
@@ -17,12 +19,12 @@ OF_ROUNDS = {
     "plan-batch": "Planning the next batch",
     "stop-round": "Ending a round by its rule",
     "report": "Making the report",
-    "label-quality": "Looking at the labels",
+    QUALITY: "Looking at the labels",
 }
 """Kinds whose target is a round."""
 OF_NUMBERS = ("recompute", "plan-batch", "stop-round")
 """Kinds without which the numbers of a drawn round stay as they are."""
-SHOWN = (*OF_NUMBERS, "label-quality")
+SHOWN = (*OF_NUMBERS, QUALITY)
 """Kinds whose results stand on the pages of a round."""
 OF_MACHINES = {
     ASKING: "Asking a machine judge",

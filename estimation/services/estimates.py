@@ -37,6 +37,7 @@ from estimation.services import (
     together,
 )
 from estimation.services.collections import Gathered
+from estimation.work import QUALITY
 from judging.models import Job
 from judging.services import bulk, jobs
 
@@ -84,10 +85,6 @@ class Recomputed:
     evaluation: Evaluation
     digest: str
     seconds: float
-
-
-QUALITY = "label-quality"
-"""The job that looks at the labels behind new estimates."""
 
 
 def recompute(job: jobs.Running) -> None:
