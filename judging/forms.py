@@ -112,6 +112,7 @@ class CampaignForm(ShownForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters"}),
     )
     senior_grades = forms.ChoiceField(
+        required=False,
         choices=Campaign.Seniors.choices,
         help_text="Where assessors disagree, an organizer may give a senior grade. Where it takes"
         " the place of theirs, estimates are about what pairs end with.",
@@ -130,6 +131,11 @@ class CampaignForm(ShownForm):
 
     def clean_hour_cost(self) -> float:
         return self.cleaned_data["hour_cost"] or 0.0
+
+    def clean_senior_grades(self) -> str:
+        """A page that does not ask leaves the rule as it is."""
+        kept = self.campaign.senior_grades if self.campaign else Campaign.Seniors.BESIDE
+        return self.cleaned_data["senior_grades"] or kept
 
     def plan(self, grades: list[dict[str, str]]) -> CampaignPlan:
         return CampaignPlan(**{**self.cleaned_data, "grades": grades})

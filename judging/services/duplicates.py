@@ -40,7 +40,8 @@ def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> C
         if with_files:
             asked = {"campaign": campaign.pk, "by": by.pk}
             jobs.request(COPY, made.pk, campaign=made, data=asked)
-            jobs.request(COPY_KNOWN, made.pk, campaign=made, data=asked)
+            if campaign.training_pairs.exists() or campaign.gold_pairs.exists():
+                jobs.request(COPY_KNOWN, made.pk, campaign=made, data=asked)
     return made
 
 

@@ -1,6 +1,7 @@
 """One queue of what needs an organizer: pairs that wait, disagreements, comments; what is done."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -64,27 +65,35 @@ def page(request: HttpRequest, campaign: Campaign, kind: str, form: RestForm) ->
     rows = Paginator(keys, PER_PAGE).get_page(request.GET.get("page"))
     first = rows.start_index() - 1 if keys else 0
     marks = [mark for _, mark in found.done[first : first + len(rows)]] if done else None
-    taken = selectors.decisions(campaign).order_by("-pk")
-    senior = selectors.senior_grades(campaign).filter(ended=None)
-    settled = len(found.done) + taken.count() + senior.count()
+    settled = _settled(campaign)
+    count = len(found.done) + settled["taken_count"] + settled["senior_count"]
     context = {
         "campaign": campaign,
         "kind": kind,
-        "filters": _filters(campaign, kind, found.counts, settled),
+        "filters": _filters(campaign, kind, found.counts, count),
         "todo": len(found.todo),
         "rows": rows,
         "items": in_full(campaign, list(rows), marks),
         "query": f"kind={kind}&" if kind else "",
         "drawn": selectors.is_drawn(campaign),
-        "taken": taken[:DECISIONS_SHOWN] if done else [],
-        "taken_count": taken.count() if done else 0,
-        "senior": senior[:DECISIONS_SHOWN] if done else [],
-        "senior_count": senior.count() if done else 0,
         "known": campaign.known_grades.count(),
         "working": selectors.bulk_jobs(campaign),
         "form": form,
+        **(settled if done else {}),
     }
     return render(request, "judging/queue.html", context, status=400 if form.errors else 200)
+
+
+def _settled(campaign: Campaign) -> dict[str, Any]:
+    """What was decided, the latest first, and how much of it there is."""
+    taken = selectors.decisions(campaign).order_by("-pk")
+    senior = selectors.senior_grades(campaign).filter(ended=None)
+    return {
+        "taken": taken[:DECISIONS_SHOWN],
+        "taken_count": taken.count(),
+        "senior": senior[:DECISIONS_SHOWN],
+        "senior_count": senior.count(),
+    }
 
 
 def _filters(campaign: Campaign, kind: str, counts: dict[str, int], done: int) -> list[Filter]:

@@ -352,7 +352,7 @@ def test_the_first_page_asks_each_for_what_is_theirs(django_assert_max_num_queri
     assert reverse("judge", args=[campaign.slug]) in page
     assert reverse("people", args=[campaign.slug]) not in page
     client.force_login(campaign.created_by)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         page = text_of(client.get("/"))
     assert ">1 skipped pair</a>" in page
     assert "1 of 4 served pairs" in page

@@ -337,6 +337,6 @@ def test_material_that_is_taught_from_stays(made: Campaign) -> None:
     made.batches.all().delete()
     Pair.objects.all().delete()
     topics = made.uploads.get(kind=Upload.Kind.TOPICS)
-    with pytest.raises(UserError, match="the training names"):
+    with pytest.raises(UserError, match="the training or a norming session names"):
         uploads.remove(upload=topics, by=made.created_by)
     assert made.topics.count() == 2
