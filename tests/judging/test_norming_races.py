@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Barrier
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from judging import norming
 from judging.errors import UserError
@@ -59,14 +59,16 @@ def test_an_answer_that_comes_as_the_discussion_begins_is_blind_or_refused() -> 
     assert NormingAnswer.objects.count() == 1
 
 
+@pytest.mark.postgres_only
 def test_a_service_that_does_not_lock_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two last answers look whether all have answered before either is there for the other."""
+    """Two last answers look whether all have answered before either is there for the other.
+
+    SQLite has one writer at a time.
+    """
 
     def unlocked(session: NormingSession, *allowed: State) -> NormingSession:
         return NormingSession.objects.select_related("campaign").get(pk=session.pk)
 
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has one writer at a time")
     monkeypatch.setattr(services, "_locked", unlocked)
     row, (anna, ben), pair = begun("anna", "ben")
     gate, look = Barrier(2), norming.waits_for
