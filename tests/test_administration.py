@@ -74,6 +74,7 @@ def test_nobody_else_has_work_done_again(judged: Campaign) -> None:
 # -------------------------------------------------------------------------------- campaigns
 
 
+@pytest.mark.slow
 def test_campaigns_are_found_by_name_address_and_owner(judged: Campaign, admin: Client) -> None:
     other = factories.campaign(slug="quite-another")
     there = reverse("site-campaigns")
@@ -160,6 +161,7 @@ def test_a_file_that_no_row_names_is_found_once_it_is_old(judged: Campaign) -> N
         path.unlink()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_is_missed(judged: Campaign, admin: Client) -> None:
     run = judged.runs.all()[0]
     type(run).objects.filter(pk=run.pk).update(file="runs/gone")
@@ -169,6 +171,7 @@ def test_a_file_that_is_gone_is_missed(judged: Campaign, admin: Client) -> None:
     assert "not there" in text(admin.get(reverse("site-storage")))
 
 
+@pytest.mark.slow
 def test_a_worker_measures_and_pages_show_what_it_found_with_its_time(
     judged: Campaign, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +215,7 @@ def test_every_column_that_names_a_file_is_known() -> None:
 # -------------------------------------------------------------------------------- work
 
 
+@pytest.mark.slow
 def test_failed_work_is_told_with_its_reason_and_tried_again(
     judged: Campaign, admin: Client
 ) -> None:
@@ -308,6 +312,7 @@ def test_the_file_has_the_numbers_of_the_page_and_no_formulas(
     assert float(line["same_grade"]) == row.same
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_the_report_on_paper_has_the_numbers_of_the_page(judged: Campaign, admin: Client) -> None:
     Campaign.objects.filter(pk=judged.pk).update(name="<img src=file:///etc/passwd>")
@@ -330,6 +335,7 @@ def test_nobody_waits_for_a_pdf_without_end(admin: Client, monkeypatch: pytest.M
     assert "it took longer than 0.001 s" in text(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_where_no_pdf_can_be_made_the_page_says_what_is_missing(
     admin: Client, monkeypatch: pytest.MonkeyPatch
@@ -374,6 +380,7 @@ def statements(admin: Client) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_statements_do_not_grow_with_the_site(judged: Campaign, admin: Client) -> None:
     statements(admin)

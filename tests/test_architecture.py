@@ -129,6 +129,7 @@ WORKED_OUT = {  # where methods differ in what is done, not in what can be asked
 }
 
 
+@pytest.mark.slow
 def test_what_a_method_can_do_is_asked_of_the_table() -> None:
     found = {
         str(path.relative_to(REPO)): lines
@@ -147,6 +148,7 @@ def longer(paths: Iterable[Path], limit: int) -> dict[str, int]:
     return {path: lines for path, lines in lengths.items() if lines > limit}
 
 
+@pytest.mark.slow
 def test_no_file_is_too_long() -> None:
     roots = (*PACKAGES, "tests", "benchmarks", "templates", "static")
     assert longer(sources(*roots, suffixes=(".py", ".html", ".js", ".css")), MAX_FILE_LINES) == {}
@@ -189,6 +191,7 @@ def floors(uses: Mapping[Path, set[Path]]) -> dict[Path, int]:
     return known
 
 
+@pytest.mark.slow
 def test_the_core_is_not_higher_than_it_was_built_to_be() -> None:
     """What must be there before a module works; names in annotations alone need nothing."""
     modules = [path for path in sources("estimation/core") if path.name != "__init__.py"]
@@ -197,6 +200,7 @@ def test_the_core_is_not_higher_than_it_was_built_to_be() -> None:
     assert max(found.values()) > 5, "imports are found"
 
 
+@pytest.mark.slow
 def test_no_modules_of_the_core_speak_of_each_other_in_circles() -> None:
     modules = [path for path in sources("estimation/core") if path.name != "__init__.py"]
     floors({path: imports_of(path, for_annotations=True) for path in modules})
@@ -215,6 +219,7 @@ def test_package_initializers_are_empty() -> None:
     assert [path for path in initializers if path.read_text().strip()] == []
 
 
+@pytest.mark.slow
 def test_views_are_short() -> None:
     views = in_folders("views", "api")
     assert len(views) > 3
@@ -227,6 +232,7 @@ def test_tasks_are_short() -> None:
     assert too_long(tasks, MAX_TASK_LINES) == []
 
 
+@pytest.mark.slow
 def test_views_and_tasks_leave_writing_to_services() -> None:
     writes = [
         f"{path.relative_to(REPO)}:{line}"
@@ -236,6 +242,7 @@ def test_views_and_tasks_leave_writing_to_services() -> None:
     assert writes == []
 
 
+@pytest.mark.slow
 def test_the_actor_is_passed_by_keyword() -> None:
     services = in_folders("services")
     assert len(services) > 5
@@ -400,6 +407,7 @@ def alike(names: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
 GIVEN = {"command"}  # what Django asks of every command of manage.py
 
 
+@pytest.mark.slow
 def test_no_two_classes_have_nearly_the_same_name() -> None:
     assert {
         stem: places for stem, places in alike(class_names()).items() if stem not in GIVEN

@@ -40,6 +40,7 @@ def test_rows_are_those_of_one_moment(tmp_path: Path) -> None:
     assert campaigns_in_backup(tmp_path / "two") == 1
 
 
+@pytest.mark.slow
 def test_twin_that_reads_table_after_table_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

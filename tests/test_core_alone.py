@@ -127,6 +127,7 @@ def test_a_module_that_imports_more_is_caught(run_core: RunCore, added: str, mis
     assert missing in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_functions_import_nothing_else(path: Path) -> None:
     assert foreign_imports(path.read_text()) == []

@@ -187,6 +187,7 @@ def test_every_link_within_the_documentation_leads_somewhere() -> None:
     assert broken == []
 
 
+@pytest.mark.slow
 def test_tests_and_modules_that_the_methods_name_exist() -> None:
     files = {path.name for path in REPO.rglob("*.py") if ".venv" not in path.parts}
     functions = {

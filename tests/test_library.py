@@ -43,6 +43,7 @@ def in_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_checkout")
 @pytest.mark.parametrize(
     "name", [name for name in PUBLIC if isinstance(PUBLIC[name], type | FunctionType)]
@@ -260,6 +261,7 @@ def test_a_notebook_runs_with_the_wheel(notebook: Path, run_bare: RunBare, tmp_p
     assert "<table>" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_notebook_that_does_not_run_is_caught(run_bare: RunBare, tmp_path: Path) -> None:
     broken = tmp_path / "broken.ipynb"
     source = "import evalsite_core as ev\nev.read_run('x')"

@@ -29,6 +29,7 @@ def pages() -> list[str]:
     return sorted(each.relative_to(DOCS).as_posix() for each in DOCS.rglob("*.md"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", pages())
 def test_every_page_is_served_as_the_policy_wants_it(path: str, reader: Client) -> None:
     page = reader.get(f"/docs/{path}")
@@ -38,6 +39,7 @@ def test_every_page_is_served_as_the_policy_wants_it(path: str, reader: Client) 
     assert "<!-- " not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", pages())
 def test_every_link_within_the_documentation_leads_somewhere(path: str, reader: Client) -> None:
     article = reader.get(f"/docs/{path}").content.decode().partition("<article")[2]
@@ -119,6 +121,7 @@ def test_pages_that_refuse_open_what_to_do_then(reader: Client) -> None:
     assert chapter(errors.of_server(request)) == REFUSED
 
 
+@pytest.mark.slow
 def test_admins_and_those_without_a_campaign_have_a_chapter_too(reader: Client) -> None:
     assert chapter(reader.get("/")) == "your-campaigns"
     admin = Client()

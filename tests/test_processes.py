@@ -30,12 +30,14 @@ def test_eight_sign_ins_at_once_fit_into_a_small_server() -> None:
     assert not PasswordHasher().must_update(encoded)
 
 
+@pytest.mark.slow
 def test_a_password_of_before_is_stored_anew_when_it_is_used() -> None:
     before = Argon2PasswordHasher().encode("correct-horse-7", PasswordHasher().salt())
     assert PasswordHasher().verify("correct-horse-7", before)
     assert PasswordHasher().must_update(before)
 
 
+@pytest.mark.slow
 def test_a_worker_no_longer_looks_through_what_it_started_with() -> None:
     from evalsite import celery
 
@@ -67,6 +69,7 @@ def deaths(supervisor: Supervisor, child: Child, times: int) -> list[float]:
     return pauses
 
 
+@pytest.mark.slow
 def test_a_child_that_never_works_is_given_up(dying: Child) -> None:
     supervisor = Supervisor([dying], [].append)
     with pytest.raises(GaveUp, match="ended 5 times in a row"):

@@ -69,6 +69,7 @@ def forked(tmp_path: Path, *how: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["1", "3", "1 kept"])
 def test_a_child_writes_after_the_thread_that_was_writing_when_it_was_forked(
     tmp_path: Path, how: str
@@ -81,6 +82,7 @@ def test_a_child_writes_after_the_thread_that_was_writing_when_it_was_forked(
     assert done.stdout.split() == ["0", *main, *turns, "child", "parent"], done.stderr
 
 
+@pytest.mark.slow
 def test_a_child_that_inherits_an_open_file_is_found_out(tmp_path: Path) -> None:
     done = forked(tmp_path, "1", "twin")
 

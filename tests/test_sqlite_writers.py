@@ -111,6 +111,7 @@ def order(served: Path) -> list[int]:
     return [int(line) for line in served.read_text().split()]
 
 
+@pytest.mark.slow
 def test_threads_and_processes_are_served_in_the_order_in_which_they_came(
     queue: Path, served: Path
 ) -> None:
@@ -150,6 +151,7 @@ def test_who_leaves_and_comes_again_stands_behind_those_who_wait(queue: Path, se
         waiting.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["hold", "fork hold"])
 def test_a_turn_ends_with_its_process(queue: Path, served: Path, how: str) -> None:
     """Also when a child that it forked lives on."""
@@ -177,6 +179,7 @@ def test_one_who_waits_and_is_killed_holds_up_nobody(queue: Path, served: Path) 
     assert order(served) == [3]
 
 
+@pytest.mark.slow
 def test_one_who_gives_up_waiting_holds_up_nobody(queue: Path) -> None:
     writers = Writers(queue)
     first = writers.enter(LONG)
@@ -189,6 +192,7 @@ def test_one_who_gives_up_waiting_holds_up_nobody(queue: Path) -> None:
     assert writers.enter(SHORT) is not None
 
 
+@pytest.mark.slow
 def test_one_who_is_called_away_while_waiting_holds_up_nobody(queue: Path, served: Path) -> None:
     """By a signal, such as that of a limit of time: its process lives on."""
 
@@ -268,6 +272,7 @@ def alone() -> None:
     assert connection.ticket is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "work",
     [
@@ -284,6 +289,7 @@ def test_a_transaction_leaves_however_it_ends(in_use: Writers, work: Callable[[]
     assert is_free(in_use._path)
 
 
+@pytest.mark.slow
 def test_writers_wait_for_their_turn_and_readers_for_nobody(
     in_use: Writers, served: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,6 +319,7 @@ def test_writers_wait_for_their_turn_and_readers_for_nobody(
         connection.close()
 
 
+@pytest.mark.slow
 def test_who_does_not_queue_is_named(
     in_use: Writers, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_site_that_makes_no_pdf_needs_no_library() -> None:
     assert "REPORT_PDF" in found.seen
 
 
+@pytest.mark.slow
 def test_a_missing_library_of_pdfs_is_a_warning_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, on_paper: None
 ) -> None:
@@ -99,6 +100,7 @@ def test_an_unfit_python_is_told_what_to_install() -> None:
     assert "libsqlite3" in check_python.complaint((3, 12), ["_sqlite3"])
 
 
+@pytest.mark.slow
 def test_mail_and_sign_on_are_asked_whether_they_are_there(settings: Any) -> None:
     (none,) = diagnosis.CHECKS["Mail"]()
     assert "passed on by hand" in none.seen

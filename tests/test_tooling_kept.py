@@ -52,6 +52,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "_moved", lambda value, _passed: value)
 
 
+@pytest.mark.slow
 def test_all_rows_and_files_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     still(monkeypatch)
     make = Material()
@@ -69,6 +70,7 @@ def test_all_rows_and_files_are_put_back(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(first[1]["judging.Document"]) == 24
 
 
+@pytest.mark.slow
 def test_what_follows_is_put_in_the_place_of_what_was(monkeypatch: pytest.MonkeyPatch) -> None:
     still(monkeypatch)
     make, drawn = Material(), []
@@ -83,12 +85,14 @@ def test_what_follows_is_put_in_the_place_of_what_was(monkeypatch: pytest.Monkey
     assert (make.times, drawn) == (1, [1])
 
 
+@pytest.mark.slow
 def test_ids_go_on_after_those_that_are_put_back() -> None:
     make = Material()
     for _ in range(2):
         one_test(lambda states: (states("material", make), factories.user("one more")))
 
 
+@pytest.mark.slow
 def test_nothing_is_put_back_where_something_was_written() -> None:
     make = Material()
 
@@ -108,6 +112,7 @@ def test_nothing_is_put_back_where_something_was_written() -> None:
         transaction.set_rollback(True)
 
 
+@pytest.mark.slow
 def test_times_are_moved_on() -> None:
     make = Material()
 

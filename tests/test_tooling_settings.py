@@ -64,6 +64,7 @@ def test_browsers_are_bound_to_https_only_as_far_as_was_asked_for(
     assert answer(tmp_path, **HTTPS, **values)[:2] == (header, 200)
 
 
+@pytest.mark.slow
 def test_without_https_nobody_is_bound(tmp_path: Path) -> None:
     code, told = manage(tmp_path, "check", HSTS_SECONDS="3600")
 
@@ -90,6 +91,7 @@ WEAK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weak", WEAK)
 def test_a_long_key_that_can_be_guessed_is_refused(tmp_path: Path, weak: str) -> None:
     values = {"SITE_URL": "https://judging.example", "SECRET_KEY": WEAK[weak]}
@@ -103,6 +105,7 @@ def test_a_long_key_that_can_be_guessed_is_refused(tmp_path: Path, weak: str) ->
     assert WEAK[weak] not in told
 
 
+@pytest.mark.slow
 def test_keys_as_people_make_them_are_taken() -> None:
     from evalsite.private import guessable
 

@@ -19,6 +19,7 @@ def test_a_test_run_has_a_data_directory_of_its_own() -> None:
     assert Path(settings.DATA_DIR).name.startswith("evalsite-tests-")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_database_is_the_one_asked_for() -> None:
     from tests.conftest import ON_POSTGRES

@@ -82,6 +82,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_command_before_the_first_migration_says_what_to_do(folder: Path) -> None:
     _back_up_an_empty_site(folder)
     names = [*COMMANDS, *OF_DJANGO]
@@ -98,6 +99,7 @@ def test_a_command_before_the_first_migration_says_what_to_do(folder: Path) -> N
         assert "Traceback" not in error + out, name
 
 
+@pytest.mark.slow
 def test_the_command_line_ends_as_they_do(folder: Path) -> None:
     done = manage(folder, *arguments_of("import_campaign", folder))
 
@@ -121,6 +123,7 @@ def test_tables_of_an_older_version_are_told_from_none(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_error_of_a_migrated_database_keeps_its_traceback(folder: Path) -> None:
     site.prepare(folder / "data")
     code = "from django.db import connection; connection.cursor().execute('SELECT * FROM nowhere')"

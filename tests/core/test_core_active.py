@@ -251,6 +251,7 @@ def test_states_are_stored_bit_by_bit(frame, tmp_path: Path) -> None:
         ActiveState.load(tmp_path / "pool")
 
 
+@pytest.mark.slow
 def test_the_number_of_draws_has_its_distribution(frame) -> None:
     """Two new documents: after document i the wait is geometric with mean 1/(1 - p_i)."""
     chance = frame.lists(0).document_probability(frame.lists(0).uniform)

@@ -92,6 +92,7 @@ def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
             assert_same_ranking(before, after)
 
 
+@pytest.mark.slow
 def test_another_run_by_the_tag_of_one_of_the_pool_is_a_later_run(linear: Case) -> None:
     collection = collected(linear)
     then = evaluated(collection, {"another": LATE["another"]}).results
@@ -129,11 +130,13 @@ def expectation(
     return value, CHANCES @ weights
 
 
+@pytest.mark.slow
 def test_later_runs_are_unbiased_over_all_plans_and_judgments(ranked) -> None:
     value, expected = expectation(ranked)
     assert value == pytest.approx(expected, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_forgets_how_runs_were_chosen_is_caught(ranked) -> None:
     def alike(collection: RoundCollection) -> RoundCollection:
         plan, state = collection.drawn.design, collection.drawn.sample

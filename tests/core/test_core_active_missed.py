@@ -76,6 +76,7 @@ def test_what_is_left_of_a_topic_by_hand(frame) -> None:
     assert missed.left == pytest.approx(share)
 
 
+@pytest.mark.slow
 def test_only_where_most_is_judged_can_one_document_matter() -> None:
     assert estimated(0.2).missed is None
     assert estimated(0.8, form="corrected").missed is None
@@ -84,6 +85,7 @@ def test_only_where_most_is_judged_can_one_document_matter() -> None:
     assert np.all(np.diag(missed.squares) >= 0.0)
 
 
+@pytest.mark.slow
 def test_no_difference_is_told_by_less_than_may_have_been_missed() -> None:
     """Nor by less than half of what was expected, where the squares come out below 0."""
     pool, grades = simulated_pool()
@@ -99,6 +101,7 @@ def test_no_difference_is_told_by_less_than_may_have_been_missed() -> None:
     assert np.all(shown.high >= np.minimum(reach, 1.0) - 1e-12)
 
 
+@pytest.mark.slow
 def test_a_census_has_missed_nothing() -> None:
     pool, grades = simulated_pool()
     drawn, labels = judged(pool, grades, 1.0)

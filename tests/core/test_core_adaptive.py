@@ -131,6 +131,7 @@ def moments(
     return mean, square - np.multiply.outer(mean, mean), estimated, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, 3])
 def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
     pool: Pool, eager: None, batches: int
@@ -141,6 +142,7 @@ def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -202,11 +204,13 @@ def test_a_round_follows_from_its_seed_and_what_was_learned(pool: Pool, eager: N
     assert other.sample.pair.tolist() != drawn.sample.pair.tolist()
 
 
+@pytest.mark.slow
 def test_another_measure_than_the_goals_is_unbiased_too(pool: Pool, eager: None) -> None:
     mean, _, _, _ = moments(pool, plan_for(pool), batches=BATCHES, measure=PRECISION)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=PRECISION), **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [goals.ranking("a", "b"), goals.single("a")])
 def test_a_run_that_joins_later_is_unbiased(
     pool: Pool, eager: None, ranked: Callable, goal: goals.Goal
@@ -221,6 +225,7 @@ def test_a_run_that_joins_later_is_unbiased(
     assert mean == pytest.approx(true_values(joined, grades=GRADES, measure=DCG), **EXACT)
 
 
+@pytest.mark.slow
 def test_weights_by_all_chances_together_would_be_biased(pool: Pool, eager: None) -> None:
     """The twin: one over the chance to be drawn by any batch, as if it had been fixed before."""
     weights, mean = pool.weights(DCG, np.arange(5)).toarray(), 0.0
@@ -232,6 +237,7 @@ def test_weights_by_all_chances_together_would_be_biased(pool: Pool, eager: None
     assert np.abs(mean - truth).max() > 1e-3 * truth.max()
 
 
+@pytest.mark.slow
 def test_squares_that_were_found_expect_what_the_truth_expects(pool: Pool, eager: None) -> None:
     """Over all rounds of three batches, pair by pair; not so if each counted as it was found."""
     found, expected, unweighted = np.zeros((3, 5))
@@ -251,6 +257,7 @@ def test_squares_that_were_found_expect_what_the_truth_expects(pool: Pool, eager
     assert unweighted != pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 def test_two_people_who_disagree_make_the_variance_larger_by_what_they_cost(
     pool: Pool, eager: None
 ) -> None:
@@ -389,6 +396,7 @@ def test_grades_that_are_all_alike_teach_nothing_and_break_nothing(
     assert np.all(np.isfinite(found.low) & np.isfinite(found.high) & (found.low <= found.high))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["noise", "heavy tails", "constant", "upside down"])
 def test_nonsense_for_predictions_hardly_costs_anything(large: tuple, kind: str) -> None:
     """By what is expected of the error, which is far less noisy than the error of few rounds."""

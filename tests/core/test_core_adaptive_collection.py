@@ -120,6 +120,7 @@ def plain() -> Case:
 # ------------------------------------------------------------------ the same as it was there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, None])
 def test_a_run_of_the_pool_gets_the_numbers_of_the_round(case: Case, batches: int | None) -> None:
     then, collection = case.asked(batches), case.collected(batches)
@@ -136,6 +137,7 @@ def test_the_pool_of_the_collection_gets_the_same_bits(case: Case) -> None:
             assert next(numbers) == next(numbers), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [2, None])
 def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
     plain: Case, batches: int | None
@@ -181,12 +183,14 @@ def joined(ranked: Callable) -> Pool:
     return build_pool(["1", "2"], runs, depth=3)
 
 
+@pytest.mark.slow
 def test_runs_are_unbiased_over_all_rounds(pool: Pool, joined: Pool, eager: None) -> None:
     plan = plan_for(pool)
     expected = true_values(joined, grades=GRADES, measure=plan.measure)
     assert expectation(pool, plan, joined) == pytest.approx(expected, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_forgets_what_was_learned_is_caught(
     pool: Pool, joined: Pool, eager: None
 ) -> None:

@@ -102,6 +102,7 @@ def rows(found: Forecast) -> np.ndarray:
 # ----------------------------------------------------------------------------- against what came
 
 
+@pytest.mark.slow
 def test_later_half_widths_and_verdicts_come_as_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a twin that plans on as if nothing had been learned."""
     planned, ratios, twin, decided = plan(), [], [], []
@@ -171,6 +172,7 @@ def test_nothing_is_drawn_or_planned_by_a_forecast() -> None:
     assert np.array_equal(before.draws(seed="x"), after.draws(seed="x"))
 
 
+@pytest.mark.slow
 def test_batches_that_were_planned_meanwhile_are_not_looked_at() -> None:
     early, longer = played(plan(), 2), played(plan(), 4)
     about = {"batches": 2, "result": looked(early), "max_grade": BEST}
@@ -181,6 +183,7 @@ def test_batches_that_were_planned_meanwhile_are_not_looked_at() -> None:
 # --------------------------------------------------------------------------------- every question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -212,6 +215,7 @@ def test_every_kind_of_plan_has_a_forecast_up_to_everything(given: dict[str, obj
         assert ends[-1] == planned.batches
 
 
+@pytest.mark.slow
 def test_a_run_that_came_later_is_foretold_with_the_others() -> None:
     runs = {tag: _lists(tag) for tag in POOL.runs}
     pool = build_pool(POOL.topics, {tag: runs[tag] for tag in POOL.runs[:-1]}, depth=POOL.depth)
@@ -243,6 +247,7 @@ def _lists(tag: str) -> RankedLists:
     return RankedLists(tuple(POOL.topics), np.append(0, np.cumsum(counts)), docnos)
 
 
+@pytest.mark.slow
 def test_disagreement_between_assessors_stays_when_everything_is_judged() -> None:
     drawn = played(plan(), 3)
     rng, pair = np.random.default_rng(9), drawn.sample.pair
@@ -283,6 +288,7 @@ def test_nothing_learned_is_foretold_by_the_design(grades: np.ndarray) -> None:
         assert np.all(np.isfinite(rows(found)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.9, 0.99, 1.0])
 @pytest.mark.parametrize("batches", [1, 2, 4])
 def test_next_to_everything_judged(share: float, batches: int) -> None:

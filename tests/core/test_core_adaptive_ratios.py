@@ -43,6 +43,7 @@ def parts(pool: Pool, measure: Measure, reach: np.ndarray) -> tuple[np.ndarray, 
     return Numerator.of(frame, measure).total, counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("measure", [AP, NDCG], ids=str)
 def test_numerators_and_counts_are_unbiased_over_all_rounds(
@@ -67,6 +68,7 @@ def _given(pool: Pool, drawn: AdaptiveRound, measure: Measure) -> tuple:
     return frame, weights, levels_reached(rows, len(pairs), measure, also=frame.levels), pairs
 
 
+@pytest.mark.slow
 def test_the_squares_of_an_estimate_in_the_place_of_products_would_be_biased(
     pool: Pool, eager: None
 ) -> None:
@@ -246,6 +248,7 @@ def test_an_ideal_list_that_is_known_needs_no_more_judgments(ranked: Callable) -
     )  # the twin: three are expected, two will do
 
 
+@pytest.mark.slow
 def test_slopes_are_steady_where_next_to_nothing_was_judged(large: tuple) -> None:
     """Standard errors are those of errors; the twin, slopes at the estimates, may be anything."""
     pool, grades = large

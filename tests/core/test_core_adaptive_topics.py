@@ -109,6 +109,7 @@ def _told_and_true(pool: Pool, rounds: Iterator[tuple[float, AdaptiveRound]]) ->
     return np.array([told, square - mean**2])
 
 
+@pytest.mark.slow
 def test_the_variances_of_topics_are_unbiased_and_add_up(pool: Pool, eager: None) -> None:
     """Over all rounds that can come to be; topics learn of each other, and stay uncorrelated."""
     told, true = _told_and_true(
@@ -118,6 +119,7 @@ def test_the_variances_of_topics_are_unbiased_and_add_up(pool: Pool, eager: None
     assert (told > 1e-6).all()
 
 
+@pytest.mark.slow
 def test_variances_of_topics_that_take_part_by_chance(pool: Pool, eager: None) -> None:
     plan = together(pool, 1.5, budget=3, batches=2)
     told, true = _told_and_true(pool, every_round(pool, begun(plan), batches=2))
@@ -137,6 +139,7 @@ def moments(pool: Pool, plan: AdaptivePlan, *, batches: int):
     return mean, square - np.multiply.outer(mean, mean), told, total, thinned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("minimum", "batches"), [(1.5, 2), (3.0, 2), (2.0, 3)])
 def test_values_and_variances_are_unbiased(
     pool: Pool, eager: None, minimum: float, batches: int
@@ -149,6 +152,7 @@ def test_values_and_variances_are_unbiased(
     assert told == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_twin_that_takes_pairs_of_a_topic_for_independent_is_caught(
     pool: Pool, eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +175,7 @@ def large() -> tuple[Pool, np.ndarray]:
     return simulated_pool()
 
 
+@pytest.mark.slow
 def test_later_batches_have_fewer_topics_and_as_many_pairs(large: tuple) -> None:
     pool, grades = large
     plan = replace(plan_of(pool), topic_minimum=8.0)
@@ -186,6 +191,7 @@ def test_later_batches_have_fewer_topics_and_as_many_pairs(large: tuple) -> None
     assert pairs.sum() == pytest.approx(200, rel=0.05)
 
 
+@pytest.mark.slow
 def test_it_is_drawn_again_from_seed_and_models_and_saved_with_its_minimum(
     large: tuple, tmp_path
 ) -> None:

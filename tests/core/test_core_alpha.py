@@ -54,6 +54,7 @@ def one_by_one(ratings: Ratings, metric: Metric) -> float:
     return 1.0 - within / between
 
 
+@pytest.mark.slow
 def test_alpha_of_the_crowd_is_that_of_the_package(data_dir: Path) -> None:
     package = pytest.importorskip("krippendorff")
     ratings = crowd(data_dir)
@@ -65,6 +66,7 @@ def test_alpha_of_the_crowd_is_that_of_the_package(data_dir: Path) -> None:
         assert found.by_metric[metric].low < theirs < found.by_metric[metric].high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "raters"), [("main", 8), ("agreement", 8)])
 def test_alpha_of_passages_is_that_of_the_package_and_of_every_two_judgments(
     data_dir: Path, kind: str, raters: int
@@ -181,6 +183,7 @@ def test_by_grade_it_is_alpha_of_that_grade_against_the_others(data_dir: Path) -
     assert found.again[3] == pytest.approx(np.mean(beside))
 
 
+@pytest.mark.slow
 def test_kappa_of_every_two_is_that_of_scikit_learn(data_dir: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     ratings = passages(data_dir, "agreement")

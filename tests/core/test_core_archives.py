@@ -77,6 +77,7 @@ def test_numpy_and_zip_read_the_same_file(path: Path) -> None:
             np.testing.assert_array_equal(found[name], column, strict=True)
 
 
+@pytest.mark.slow
 def test_files_of_versions_that_put_arrays_anywhere_are_read(tmp_path: Path) -> None:
     """Some happen to stand at a boundary: neither may be wrong."""
     mapped = set()
@@ -217,6 +218,7 @@ def own_kilobytes(path: Path, how: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_process_holds_nothing_of_a_pool_for_itself(large: Path) -> None:
     assert own_kilobytes(large, "unchecked") < 300
@@ -224,6 +226,7 @@ def test_a_process_holds_nothing_of_a_pool_for_itself(large: Path) -> None:
     assert own_kilobytes(large, "copied") > 3000, "which is seen where it is so"
 
 
+@pytest.mark.slow
 @needs_proc
 def test_pages_of_a_pool_are_shared_by_the_processes_that_look_at_them(large: Path) -> None:
     with subprocess.Popen(

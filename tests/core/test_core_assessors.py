@@ -89,6 +89,7 @@ def test_the_crowd_is_what_crowd_kit_makes_of_it(data_dir: Path) -> None:
     assert late.posterior[:, 1].sum() == pytest.approx(1879.757469617698, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_crowds_truth_is_nearer_to_gold_than_its_majority(data_dir: Path) -> None:
     ratings = crowd(data_dir)
     lines = (data_dir / "crowd-trec2011" / "gold.tsv").read_text().splitlines()[1:]
@@ -209,6 +210,7 @@ def test_the_majority_of_a_tie_is_the_nearest_to_the_mean() -> None:
     assert majority(counts).tolist() == [2, 0, 1, -1, 0]
 
 
+@pytest.mark.slow
 def test_leniency_is_found_where_people_judged_different_pairs() -> None:
     lenient = np.array([0.4, 0.0, -0.4, 0.2, -0.2, 0.0])
     ratings, level = simulated(

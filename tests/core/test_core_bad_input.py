@@ -369,6 +369,7 @@ CASES = parameters(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "error", "message"), CASES)
 def test_bad_input_is_named(
     tiny_pool: Pool, call: Callable[[Given], object], error: type[ValueError], message: str

@@ -127,6 +127,7 @@ def literally(method, name: str, pool: Pool, grades, budget, seed: str) -> list[
 ADJUDICATION = {"mtf": (select_mtf, literal_mtf), "mab": (select_mab, literal_mm_ns)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
 @pytest.mark.parametrize("name", ADJUDICATION)
 def test_adjudication_chooses_as_the_literal_method(random_pool, name: str, share: float) -> None:
@@ -140,6 +141,7 @@ def test_adjudication_chooses_as_the_literal_method(random_pool, name: str, shar
         assert np.bincount(pool.topic[found.pair], minlength=3).tolist() == budget.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "twin"),
     [
@@ -193,6 +195,7 @@ def test_a_larger_budget_adds_pairs(random_pool, name: str) -> None:
 SEEDS = 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniform", "stratified", "deep"])
 def test_seeded_estimates_are_unbiased(random_pool, name: str) -> None:
     pool, grades = random_pool(2)
@@ -325,14 +328,17 @@ def assert_trec_evals_values(collection, tags: list[str]) -> None:
             assert column == pytest.approx(np.array(values), abs=1e-9), (tag, name)
 
 
+@pytest.mark.slow
 def test_values_are_trec_evals_on_trec8(trec8) -> None:
     assert_trec_evals_values(trec8, [*PAPER, "Scai8Adhoc", "UB99SW", "READWARE", "disco1", "1"])
 
 
+@pytest.mark.slow
 def test_values_are_trec_evals_on_graded_cranfield(cranfield) -> None:
     assert_trec_evals_values(cranfield, cranfield.tags[:6])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", PAPER)
 def test_top_and_deep_give_the_papers_figures(trec8, tag: str) -> None:
     pool = trec8.pool(tag, depth=100)
@@ -376,6 +382,7 @@ def test_baselines_on_all_of_trec8(trec8) -> None:
     assert abs(error["stratified", "P@30"].mean()) < 0.01
 
 
+@pytest.mark.slow
 def test_stratified_spends_its_draws(cranfield) -> None:
     pool = cranfield.pool(*cranfield.tags[:8], depth=50)
     found = select_stratified(pool, budget=3000, seed="s")

@@ -336,6 +336,7 @@ def chernoff(scale: np.ndarray, confidence: float):
     return covers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noisy", [True, False])
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
 def test_chernoff_limits_cover_poisson_samples(noisy: bool, confidence: float) -> None:

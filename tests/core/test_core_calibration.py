@@ -174,11 +174,13 @@ def test_no_prediction_hurts_the_estimate(judged, inclusion, without: float, kin
     assert as_large == pytest.approx(rms_error(judged, inclusion, predictions, few), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_predictions_of_some_worth_help_the_estimate(judged, inclusion, without: float) -> None:
     helped = rms_error(judged, inclusion, helpful_predictions(judged[1]))
     assert helped < 0.8 * without
 
 
+@pytest.mark.slow
 def test_twin_that_takes_predictions_as_they_stand_is_caught(
     judged, inclusion, monkeypatch
 ) -> None:
@@ -200,6 +202,7 @@ def test_twin_that_takes_predictions_as_they_stand_is_caught(
     assert rms_error(judged, inclusion, heavy) > 1.5 * without
 
 
+@pytest.mark.slow
 def test_the_told_variance_is_that_of_the_errors(judged, inclusion) -> None:
     pool, grades = judged
     truth = pool.weights(DCG).T @ grades

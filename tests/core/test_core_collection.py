@@ -147,6 +147,7 @@ def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, method: s
     assert variance > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_the_twin_that_looks_at_judged_documents_only_is_caught(
     tiny_pool: Pool, ranked, method: str
@@ -253,6 +254,7 @@ def assert_same(then: MeasureResult, now: MeasureResult) -> None:
     assert now.by_topic.tolist() == then.by_topic[:, places].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subset", [tuple(RUNS), ("run2",), ("run3", "run1")])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_of_the_pool_gets_the_same_bits(

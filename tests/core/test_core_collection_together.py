@@ -138,6 +138,7 @@ def collection_of(case: Rounds) -> RoundCollection:
     return collected(case.pool, case.parts, case.asked["labels"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subset", [tuple(RUNS), ("run2",), ("run2", "run0")])
 @pytest.mark.parametrize(("method", "interval"), KINDS)
 def test_a_run_of_the_pool_gets_the_same_bits(method: str, interval: str, subset) -> None:

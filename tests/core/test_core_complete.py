@@ -149,6 +149,7 @@ def test_all_kinds_of_measures_that_grades_tell_are_compared() -> None:
     assert {each.name for each in MEASURES} == told == set(WAYS)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_definitions() -> None:
     compare(range(150))
 
@@ -214,6 +215,7 @@ def test_the_comparison_catches_what_is_wrong(
 # ------------------------------------------------------------------------- what others compute
 
 
+@pytest.mark.slow
 def test_values_are_those_of_trec_eval() -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     names = {
@@ -241,6 +243,7 @@ def cases_of_positions() -> Iterator[tuple[Pool, np.ndarray]]:
         yield pool, np.random.default_rng(seed).integers(0, BEST + 1, len(pool))
 
 
+@pytest.mark.slow
 def test_what_is_estimated_from_everything_is_the_same() -> None:
     for pool, grades in cases_of_positions():
         labels = LabelRows(np.arange(len(pool)), grades)
@@ -333,6 +336,7 @@ def test_long_docnos_are_compared_to_the_last_letter() -> None:
             assert found.value[0] == float(judged == returned)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_full_of_neighbors_finds_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """All documents belong in one place, so that each stands where there was room."""
     from estimation.core.data import known_documents

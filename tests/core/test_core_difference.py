@@ -58,6 +58,7 @@ def moments(pool: Pool, **options) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, square - np.multiply.outer(mean, mean), estimated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coefficient", [0.0, 0.7, 1.0, -2.0])
 def test_any_fixed_coefficient_is_unbiased_with_its_covariance(pool, coefficient) -> None:
     mean, covariance, estimated = moments(pool, coefficient=coefficient)
@@ -78,6 +79,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_cross_fitted_predictions_are_unbiased(pool: Pool, kind: str) -> None:
     mean, _, _ = moments(pool, predictions=KINDS[kind])
@@ -91,6 +93,7 @@ def test_what_is_fitted_to_some_runs_is_unbiased_for_all(pool: Pool, kind: str) 
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
 
 
+@pytest.mark.slow
 def test_pairs_out_of_reach_are_left_out_whatever_is_predicted(pool: Pool) -> None:
     """Their predictions could not be corrected: the expectation is the value of the others."""
     reach = np.where(np.isin(np.arange(8), [0, 5]), 0.0, INCLUSION)

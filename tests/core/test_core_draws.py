@@ -124,6 +124,7 @@ def frequencies(pool: Pool, design: Design, batches: int, seeds: int) -> np.ndar
     return hits / seeds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("batches", [1, 2])
 def test_pairs_are_drawn_as_often_as_the_design_says(tiny_pool, method, batches) -> None:

@@ -132,6 +132,7 @@ WORST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORST)
 def test_any_false_claim_of_either_kind_is_seldom(name: str) -> None:
     """At the border of what matters, where a false equivalence is likeliest; with the twin.
@@ -155,6 +156,7 @@ def test_any_false_claim_of_either_kind_is_seldom(name: str) -> None:
         assert twin > allowed
 
 
+@pytest.mark.slow
 def test_it_holds_at_all_looks_at_once_and_a_twin_at_each_look_is_caught() -> None:
     """A run stops being looked at when there is a claim; normal estimates that get better."""
     rng, trials, planned, within = np.random.default_rng(5), bounded(200, 400), 10, 1.0

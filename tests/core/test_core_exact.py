@@ -143,6 +143,7 @@ def test_horvitz_thompson_value_of_iid_is_unbiased(draws: int) -> None:
     assert mean == pytest.approx(UTILITY @ WEIGHTS, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 3, 4])
 def test_horvitz_thompson_covariance_of_iid_is_unbiased(draws: int) -> None:
     _, covariance, estimated = moments(ht_iid_outcomes(horvitz_thompson_iid, draws))
@@ -315,6 +316,7 @@ def test_twin_that_takes_the_majority_is_caught(design: str) -> None:
     assert mean != pytest.approx(EXPECTED @ WEIGHTS[:3], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", NOISY)
 def test_twin_that_averages_grades_is_caught(design: str) -> None:
     def grade_mean(found: LabelRows, pairs: int) -> PairLabels:
@@ -358,6 +360,7 @@ def test_twin_that_fills_in_the_mean_disagreement_is_caught() -> None:
     assert np.abs(np.diag(estimated) / np.diag(covariance) - 1).max() > 0.02
 
 
+@pytest.mark.slow
 def test_twin_that_discounts_the_noise_of_repeated_draws_is_caught() -> None:
     def discounted(weights, labels, *, probability, counts):
         share = (counts.sum() - 1) / counts.sum()

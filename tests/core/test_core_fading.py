@@ -50,6 +50,7 @@ def plainly(rows: Rows, squares: FloatArray, size: FloatArray) -> FloatArray:
     return np.stack(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
 @pytest.mark.parametrize("runs", [1, 5, 60])
 def test_covariances_are_those_of_each_constant_by_itself(runs: int, kept: bool) -> None:
@@ -66,6 +67,7 @@ def test_covariances_are_those_of_each_constant_by_itself(runs: int, kept: bool)
     assert not found[-1].any(), "with everything judged nothing is left"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [5, 60])
 def test_rough_products_have_half_the_digits(runs: int) -> None:
     rows, squares, _ = some_rows(runs, kept=False)

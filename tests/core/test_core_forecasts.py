@@ -57,6 +57,7 @@ def middle(found) -> float:
     return float(np.median(found.estimate.high - found.estimate.low)) / 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "priority", "iid"])
 def test_the_present_is_as_it_is_and_later_half_widths_come_as_foretold(method: str) -> None:
     planned = design(method)
@@ -73,6 +74,7 @@ def test_the_present_is_as_it_is_and_later_half_widths_come_as_foretold(method: 
     assert abs(np.mean(decided)) < 1.5, "of 15"
 
 
+@pytest.mark.slow
 def test_a_forecast_that_forgets_that_certain_pairs_need_no_weight_is_caught() -> None:
     """The broken twin: half widths that fall with the root of the budget alone."""
     planned, ratios = design(budget=1800, batch=450), []
@@ -203,6 +205,7 @@ def chance(seen: np.ndarray, now: np.ndarray, *later: np.ndarray, critical: floa
     return float(Contenders.of(seen, now).decided(steps)[-1])
 
 
+@pytest.mark.slow
 def test_what_is_read_off_a_table_is_what_is_worked_out_for_each() -> None:
     """Of 8 000 differences; the twin takes the same share of the variance to be left of all."""
     rng = np.random.default_rng(10)
@@ -219,6 +222,7 @@ def test_what_is_read_off_a_table_is_what_is_worked_out_for_each() -> None:
     assert np.abs(twin).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_best_of_equals_is_not_foretold_to_be_known() -> None:
     rng = np.random.default_rng(6)
     chances, lucky = [], []
@@ -239,6 +243,7 @@ def test_a_clear_best_is_foretold_at_once_and_one_run_is_alone() -> None:
     assert not len(Contenders.of(seen, np.eye(12)).decided([]))
 
 
+@pytest.mark.slow
 def test_chances_are_right_when_true_values_are_as_taken() -> None:
     """Of trials with about the same foretold chance, so many had their best run decided."""
     rng = np.random.default_rng(7)
@@ -270,6 +275,7 @@ def played(rng: np.random.Generator, spread: float) -> tuple[np.ndarray, int]:
     return estimates[-1], apart.index(True) if True in apart else len(FALLING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.5, 1.5])
 def test_when_the_best_is_known_is_foretold_with_a_range_that_holds(
     spread: float, monkeypatch: pytest.MonkeyPatch

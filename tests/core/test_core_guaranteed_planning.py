@@ -66,6 +66,7 @@ def half_lengths(
     return promised, np.array(lengths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", METHODS)
 def test_the_promise_is_what_the_intervals_are(pool: Pool, kind: str) -> None:
     """On average when the prior is true; many of them are cut where values end."""

@@ -175,6 +175,7 @@ def test_ends_are_those_of_the_bounds(tiny_pool: Pool, monkeypatch: pytest.Monke
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
 
 
+@pytest.mark.slow
 @EVERY_KIND
 def test_no_interval_goes_beyond_what_a_value_can_be(
     tiny_pool: Pool, method: str, kind: str

@@ -26,6 +26,7 @@ def random_weights(runs: int, pairs: int = 200, seed: int = 1) -> np.ndarray:
     return there * weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("least_filled", [0.0, 0.3, 2.0])
 def test_it_is_the_sum_of_the_smaller_weights(

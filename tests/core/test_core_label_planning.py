@@ -92,6 +92,7 @@ def test_prediction_for_the_same_design_is_its_variance(number: int) -> None:
     assert poisson_prediction(number) == pytest.approx(expected, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 3])
 def test_prediction_for_the_same_draws_is_their_variance(number: int) -> None:
     """Against the variance of all outcomes, listed."""

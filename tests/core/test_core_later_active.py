@@ -79,6 +79,7 @@ def weights_on_the_pool(joined: Pool, measure: Measure) -> np.ndarray:
 # ------------------------------------------------------------------ over all plans and judgments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["DCG@4", "P@2", "RBP(p=0.8)"])
 def test_later_runs_are_unbiased_with_the_rest_for_worthless(
     pool: Pool, joined: Pool, text: str
@@ -100,6 +101,7 @@ def test_later_runs_are_unbiased_with_the_rest_for_worthless(
     assert abs(value[joined.runs.index("alpha")] - (CHANCES @ weights)[news]) > 0.1
 
 
+@pytest.mark.slow
 def test_twin_whose_later_runs_take_part_in_the_probabilities_is_caught(
     pool: Pool, joined: Pool
 ) -> None:
@@ -145,6 +147,7 @@ def design_covariance(
     return result.value, design + added_products(line.rows(state.pair), noise), design
 
 
+@pytest.mark.slow
 def test_the_covariance_that_came_is_unbiased_over_all_plans_and_judgments(
     pool: Pool, joined: Pool
 ) -> None:
@@ -164,6 +167,7 @@ def test_the_covariance_that_came_is_unbiased_over_all_plans_and_judgments(
     assert np.abs(without - truth).max() > 0.01 * truth.max()
 
 
+@pytest.mark.slow
 def test_the_expected_covariance_is_exact_with_the_true_moments(pool: Pool, joined: Pool) -> None:
     """The twin takes for every document the ranks of the one before it."""
     frame, over = make_frame(pool), make_frame(joined)
@@ -275,6 +279,7 @@ def test_runs_of_the_pool_keep_their_numbers(name: str, batches: int | None) -> 
             assert now.relevant_found.tolist() == before.relevant_found.tolist()
 
 
+@pytest.mark.slow
 def test_the_facts_of_the_sample_stay() -> None:
     case = CASES["linear"]()
     alone = evaluate(case.pool, case.drawn, **case.asked)
@@ -283,6 +288,7 @@ def test_the_facts_of_the_sample_stay() -> None:
         assert getattr(alone, name) == getattr(now, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, None])
 @pytest.mark.parametrize("name", CASES)
 def test_a_copy_of_a_run_has_its_numbers_and_no_verdict_against_it(
@@ -304,6 +310,7 @@ def test_a_copy_of_a_run_has_its_numbers_and_no_verdict_against_it(
         assert 0.0 <= result.estimate.low[another] <= result.estimate.value[another]
 
 
+@pytest.mark.slow
 def test_a_census_gives_what_the_judged_documents_are_worth() -> None:
     """Every document of the pool is judged, and the others count as not relevant."""
     case = CASES["census"]()

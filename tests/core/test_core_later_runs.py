@@ -117,6 +117,7 @@ GUARANTEED = [("iid", "hoeffding"), ("iid", "empirical-bernstein"), ("poisson", 
               ("poisson", "chernoff")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "interval"), [*USUAL, *GUARANTEED])
 def test_runs_of_the_pool_keep_their_numbers(method: str, interval: str) -> None:
     case = Case(method)
@@ -135,6 +136,7 @@ def test_runs_of_the_pool_keep_their_numbers(method: str, interval: str) -> None
         assert now.interval == before.interval
 
 
+@pytest.mark.slow
 def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
     """Documents of a later run would take support from all: the check above sees it."""
     case = Case("poisson")
@@ -144,6 +146,7 @@ def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
     assert sorted(kept["AP"].support.tolist())[-4:] == [1.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_later_run_gets_what_the_collection_says_of_it(method: str) -> None:
     case = Case(method)
@@ -169,6 +172,7 @@ def verdicts_of_both(method: str) -> tuple[list[list[int]], list[list[int]]]:
     return np.array(of_round).tolist(), np.array(of_collection).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_collection_gives_the_verdicts_of_its_round(method: str) -> None:
     of_round, of_collection = verdicts_of_both(method)

@@ -153,6 +153,7 @@ KINDS = [("poisson", "student"), ("poisson", "bernstein"), ("poisson", "chernoff
          ("iid", "student"), ("iid", "hoeffding")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "interval"), KINDS)
 def test_runs_of_the_pool_keep_their_numbers(method: str, interval: str) -> None:
     case = Rounds(method)
@@ -175,6 +176,7 @@ def test_runs_of_the_pool_keep_their_numbers(method: str, interval: str) -> None
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_one_round_alone_says_what_it_says(method: str) -> None:
     case = Rounds(method)

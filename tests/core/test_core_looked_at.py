@@ -112,6 +112,7 @@ def test_pairs_that_are_certain_count_for_nothing(few: None) -> None:
     assert rows.weight.sum() == pytest.approx(np.count_nonzero(uncertain), rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [FEW, 10**6], ids=["some", "all"])
 def test_the_bits_do_not_depend_on_what_is_kept(
     entries: int, monkeypatch: pytest.MonkeyPatch

@@ -138,6 +138,7 @@ def watched() -> TrialReport:
     return play_trials(setting, "poisson", player, trials=TRIALS, seed="watched")
 
 
+@pytest.mark.slow
 def test_every_run_is_covered_at_all_looks_at_once(watched: TrialReport) -> None:
     found = watched.anytime
     assert found is not None
@@ -311,6 +312,7 @@ def test_small_errors_have_enough_vectors_beyond_them(monkeypatch: pytest.Monkey
     assert drawn == [404, 500, 1000]
 
 
+@pytest.mark.slow
 def test_family_wise_error_far_out_is_what_it_shall_be() -> None:
     """Normal values without any difference: at every error some trial has a verdict that seldom."""
     rng, runs, trials = np.random.default_rng(3), 8, 4000

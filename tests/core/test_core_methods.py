@@ -95,6 +95,7 @@ def test_draws_per_query_are_unbiased_with_their_covariance(two_topics: Pool) ->
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("estimates_alone")
 def test_twin_that_takes_draws_per_query_for_draws_from_all_is_caught(two_topics: Pool) -> None:
     """The value is the same; the spread between topics is no error of these draws."""
@@ -128,6 +129,7 @@ def test_every_topic_is_drawn_from_equally_often(wide_pool: Pool) -> None:
     assert design.eligible[sample.pair].all()
 
 
+@pytest.mark.slow
 def test_pairs_are_drawn_per_query_as_often_as_the_design_says(two_topics: Pool) -> None:
     design = design_of(two_topics, "per-query")
     hits = np.zeros(len(two_topics))

@@ -47,6 +47,7 @@ def plainly(p_values: FloatArray, covariance: FloatArray, vectors: int) -> Float
     return np.minimum(adjusted, holm(p_values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [2, 3, 7, 40, 70])
 @pytest.mark.parametrize("piece", [1, multiplicity.PIECE], ids=["small", "large"])
 def test_adjusted_p_values_are_those_of_the_plain_way(

@@ -38,6 +38,7 @@ def settled(found: MeasureResult) -> np.ndarray:
     return (found.ranking.verdicts != 0) | found.equivalence.pairs(found.ranking.unknown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [1.0, 3.0])
 def test_settled_differences_are_foretold_as_they_come(within: float) -> None:
     """Three batches later, with a twin that takes every difference for one that matters."""
@@ -83,6 +84,7 @@ def test_the_more_is_negligible_the_sooner_it_is_over() -> None:
     assert best[1] <= best[0]
 
 
+@pytest.mark.slow
 def test_pairs_that_are_foretold_soon_are_decided_sooner() -> None:
     """Of pairs that are open after two batches."""
     soon, late = [], []

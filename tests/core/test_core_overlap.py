@@ -97,6 +97,7 @@ PLANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_values_and_covariances_are_unbiased_over_all_samples_and_answers(name: str) -> None:
     plan = PLANS[name]
@@ -108,6 +109,7 @@ def test_values_and_covariances_are_unbiased_over_all_samples_and_answers(name: 
     assert covariance == pytest.approx((WEIGHTS.T * squares) @ WEIGHTS, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_takes_all_pairs_with_two_labels_alike_is_caught() -> None:
     """Without the chances of a second label, disagreement of heavy pairs stands for all others."""
     plan = PLANS["one"]
@@ -134,6 +136,7 @@ def stopping(asks: Asks, first: int) -> Iterator[Sample]:
                 yield chance * often * rare, pairs, whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asks", "first"),
     [

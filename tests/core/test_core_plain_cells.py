@@ -65,6 +65,7 @@ def file_at_random(rng: random.Random) -> bytes:
     return content
 
 
+@pytest.mark.slow
 def test_both_ways_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = []
     for seed in range(1500):
@@ -96,6 +97,7 @@ def any_lines(content: bytes, columns: int) -> plain_cells.PlainCells | None:
     return cut_plain(b"\n".join(lines), columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "twin"),
     [(plain_cells.PlainCells, "__getitem__", longer), (trec_lines, "cut_plain", any_lines)],

@@ -94,6 +94,7 @@ def bits(results: list[MeasureResult], *names: str) -> list[object]:
     return [numbers, facts, beside]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_estimates_alone_are_those_of_whole_answers(method: str) -> None:
     drawn = drawn_by(method)
@@ -121,6 +122,7 @@ def test_they_are_with_predictions() -> None:
     assert bits(alone, "value", "covariance") == bits(whole, "value", "covariance")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "adaptive", "active", "query", "uniform"])
 def test_values_of_trials_are_those_of_whole_trials(method: str) -> None:
     setting = Setting(POOL, GRADES, 3, GOAL, MEASURES[0], budget=400)

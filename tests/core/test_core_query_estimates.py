@@ -93,6 +93,7 @@ def test_importance_sampling_is_unbiased_for_draws_to_a_budget() -> None:
     assert np.abs(twin - TRUTH).max() > 0.005
 
 
+@pytest.mark.slow
 def test_the_ratio_has_a_bias_of_order_one_over_n() -> None:
     limit = -np.sum(WEIGHT[:, None] * (VALUES - TRUTH), axis=0) / 4.0  # -Cov(w, w (L - R))
     for draws in (6, 12):

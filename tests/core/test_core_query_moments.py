@@ -107,6 +107,7 @@ class Enumeration:
 # ------------------------------------------------------------------------------------- moments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", MEASURES)
 def test_moments_are_those_of_all_label_vectors(pool: Pool, model: GradeModel, text: str) -> None:
     measure = parse_measure(text)
@@ -122,6 +123,7 @@ def test_moments_are_those_of_all_label_vectors(pool: Pool, model: GradeModel, t
         assert found.mean[:, 0] ** 2 != pytest.approx(second, rel=1e-3)  # twin: no spread
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", MEASURES)
 def test_differences_of_two_runs_are_those_of_all_label_vectors(
     pool: Pool, model: GradeModel, text: str
@@ -176,6 +178,7 @@ GOALS: dict[str, tuple[Goal, Callable[..., np.ndarray]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GOALS)
 @pytest.mark.parametrize("text", ["ERR", "RR", "DCG@3"])
 def test_goals_expect_the_squares_of_all_label_vectors(

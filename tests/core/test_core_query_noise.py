@@ -174,6 +174,7 @@ def test_a_census_has_the_variance_of_its_judgments(pool: Pool, measure: Measure
     assert np.abs(once - covariance).max() > 0.1 * np.abs(covariance).max()  # twin: all twice
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("estimates_alone")
 def test_err_is_unbiased_and_its_variance_not_too_small(pool: Pool) -> None:
     """Over every judgment in a census; the twin takes the gains for a sum over ranks."""

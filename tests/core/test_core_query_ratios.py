@@ -210,6 +210,7 @@ def drawn_values(pool: Pool, model: GradeModel, measure: Measure, number: int) -
     return np.array([true_topic_values(pool, grades=each, measure=measure) for each in grades])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", RATIOS, ids=str)
 def test_moments_are_those_of_drawn_grades_to_first_order(measure: Measure) -> None:
     """The twin takes the denominators, R and the ideal list, as known."""

@@ -93,6 +93,7 @@ def moments(
     return mean, square - np.multiply.outer(mean, mean), estimated, raced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -116,17 +117,20 @@ def test_values_are_unbiased_in_every_race_and_so_are_their_variances(
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_race_of_two_batches_is_unbiased(pool: Pool, eager: None) -> None:
     mean, covariance, estimated, _ = moments(pool, race_plan(pool), batches=3)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_differences_that_do_not_matter_bias_nothing(pool: Pool, eager: None) -> None:
     mean, _, _, _ = moments(pool, race_plan(pool), batches=2, negligible=0.2)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
 
 
+@pytest.mark.slow
 def test_a_race_that_looks_at_the_labels_of_its_own_batch_would_be_biased(
     pool: Pool, eager: None
 ) -> None:
@@ -163,6 +167,7 @@ def test_the_first_batch_is_that_of_a_ranking(large: tuple) -> None:
     assert one.sample.pair.tolist() == other.sample.pair.tolist()
 
 
+@pytest.mark.slow
 def test_who_leads_by_the_batches_before_is_compared_with_all_others(large: tuple) -> None:
     pool, grades = large
     drawn, labels = played(pool, grades, usual_plan(pool))
@@ -248,6 +253,7 @@ def test_nobody_races_where_all_is_certain(large: tuple) -> None:
     assert race_of(found, goals.winner(*large[0].runs[:3])) is None
 
 
+@pytest.mark.slow
 def test_what_was_saved_is_the_same_race(large: tuple, tmp_path) -> None:
     pool, grades = large
     drawn, labels = played(pool, grades, usual_plan(pool))
@@ -265,6 +271,7 @@ def test_what_was_saved_is_the_same_race(large: tuple, tmp_path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_race_is_drawn_again_without_labels(large: tuple) -> None:
     pool, grades = large
     drawn, _ = played(pool, grades, usual_plan(pool))
@@ -304,6 +311,7 @@ def test_runs_that_return_the_same_do_not_race_each_other(large: tuple) -> None:
         usual_plan(twins)
 
 
+@pytest.mark.slow
 def test_a_twin_of_the_leader_takes_nothing_from_the_others(large: tuple) -> None:
     pool, grades = large
     drawn, _ = played(pool, grades, usual_plan(pool))
@@ -332,6 +340,7 @@ def _doubled(pool: Pool, tag: str) -> Pool:
     )
 
 
+@pytest.mark.slow
 def test_ratio_measures_race_as_well(large: tuple) -> None:
     pool, grades = large
     measure = parse_measure("AP")
@@ -342,6 +351,7 @@ def test_ratio_measures_race_as_well(large: tuple) -> None:
     assert np.all(chance[last.before.open] > 0.0)
 
 
+@pytest.mark.slow
 def test_no_pair_that_could_be_drawn_is_out_of_reach_in_a_race(large: tuple) -> None:
     pool, grades = large
     drawn, _ = played(pool, grades, usual_plan(pool, floor=0.0))

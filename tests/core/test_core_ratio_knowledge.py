@@ -78,6 +78,7 @@ def test_expected_covariance_is_that_of_every_pair_and_grade(tiny: Pool, measure
     assert np.all(np.diag(at.covariance(measure)) > np.diag(expected))
 
 
+@pytest.mark.slow
 def test_expected_covariance_is_what_squares_are_on_average() -> None:
     """Over every sample: of pairs whose grades are known, with slopes that do not vary."""
     z = np.random.default_rng(5).normal(size=(7, 3))
@@ -188,6 +189,7 @@ def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(mo
     assert false > 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["AP(rel=2)", "Rprec(rel=2)", "nDCG", "AP"])
 @pytest.mark.parametrize("grade", [0, 1])
 def test_scales_on_which_nothing_is_relevant_have_numbers_too(name: str, grade: int) -> None:
@@ -210,6 +212,7 @@ def test_a_sample_that_overlooks_every_topic_has_finite_errors() -> None:
     assert at.overlooked < 1.0
 
 
+@pytest.mark.slow
 def test_everything_is_withheld_where_hardly_anything_was_found() -> None:
     pool, grades = few_relevant()
     design = design_for(pool, "poisson", budget=300)

@@ -145,6 +145,7 @@ FRAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", FRAMES)
 def test_numerator_and_count_are_unbiased(small: Pool, design: str) -> None:
     numerator, count = mean_of(FRAMES[design](small))
@@ -160,6 +161,7 @@ def test_numerator_at_a_cutoff_is_unbiased_and_counts_all_relevant(small: Pool) 
     assert count == pytest.approx(by_definition(small, UTILITY)[1], **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", FRAMES)
 def test_twin_with_the_printed_form_is_caught(small: Pool, design: str) -> None:
     """1/(pi_i pi_l) also for i = l, as Li and Kanoulas (2017) print it."""
@@ -172,6 +174,7 @@ def test_twin_with_the_printed_form_is_caught(small: Pool, design: str) -> None:
     assert np.all(total[returned] > expected[returned] * 1.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [name for name in FRAMES if name != "poisson"])
 def test_twin_that_takes_draws_for_independent_is_caught(small: Pool, design: str) -> None:
     numerator, _ = mean_of(FRAMES[design](small), twin=lambda frame: replace(frame, draws=None))
@@ -207,6 +210,7 @@ def errors(values: list[np.ndarray], truth: np.ndarray) -> np.ndarray:
     return (sample.mean(axis=0) - truth) / (sample.std(axis=0, ddof=1) / np.sqrt(len(sample)))
 
 
+@pytest.mark.slow
 def test_independent_judgments_of_two_assessors_leave_the_numerator_unbiased(small: Pool) -> None:
     share = np.array([0.3, 0.5, 0.8, 0.6])  # of assessors who find a document of t1 relevant
     total = 0.0
@@ -243,6 +247,7 @@ def test_slopes_are_the_derivatives_by_the_weights_of_pairs(small: Pool, measure
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(z[pair], rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_slopes_of_joint_probabilities_add_up_to_the_numerator(small: Pool) -> None:
     """The numerator has terms of one and of two documents, which slopes count once and twice."""
     for _, frame in iid_frames(small, 3):
@@ -267,6 +272,7 @@ def test_a_census_is_certain_and_exact(pool: Pool, method: str) -> None:
         assert np.all(found.ratio_bias == 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["iid", "per-query"])
 def test_very_many_draws_come_to_the_truth(pool: Pool, method: str) -> None:
     """Every pair is drawn, and counts once however often that was."""
@@ -291,6 +297,7 @@ def numbers_of(found) -> list[np.ndarray]:
             found.by_topic, found.ratio_bias]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_order_of_label_rows_does_not_change_a_bit(pool: Pool, method: str) -> None:
     design = design_for(pool, method)
@@ -320,6 +327,7 @@ def test_order_of_label_rows_does_not_change_a_bit(pool: Pool, method: str) -> N
     assert changed[0].estimate.value.tobytes() != both[0][0].estimate.value.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_renaming_runs_permutes_values_to_the_bit(pool: Pool, method: str) -> None:
     """With the same sample; a design made anew differs in the last bit of its sizes."""
@@ -355,6 +363,7 @@ def test_a_topic_without_relevant_documents_counts_zero(pool: Pool) -> None:
         assert found.relevant_found[3] == 0
 
 
+@pytest.mark.slow
 def test_where_nothing_relevant_was_found_everything_is_withheld(pool: Pool) -> None:
     for method in METHODS:
         for found in results(pool, method, grades=np.zeros(len(pool), dtype=np.int64)):
@@ -375,6 +384,7 @@ def test_where_every_find_was_certain_what_may_be_missing_counts(pool: Pool) -> 
         assert np.all(found.estimate.se[shown] > 0.0)
 
 
+@pytest.mark.slow
 def test_ratios_are_never_more_than_one(pool: Pool) -> None:
     for seed in range(20):
         for found in results(pool, "poisson", budget=30, seed=f"few {seed}"):

@@ -141,6 +141,7 @@ def stretched(trials: Trials, by: float) -> Trials:
     return Trials(trials.value, trials.value - half, trials.value + half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "column"),
     [

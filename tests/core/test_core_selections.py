@@ -158,6 +158,7 @@ def covariances(pool, grades, measure, weighted) -> tuple[np.ndarray, np.ndarray
     return mean_of(weighted, square), mean_of(weighted, estimated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", LINEAR, ids=str)
 @pytest.mark.parametrize("name", SAMPLING)
 def test_sampling_is_unbiased_for_linear_measures(small, name: str, measure) -> None:
@@ -175,6 +176,7 @@ def test_sampling_is_unbiased_for_linear_measures(small, name: str, measure) -> 
     assert estimated == pytest.approx(true, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLING)
 def test_numerator_of_average_precision_and_r_are_unbiased(small, name: str) -> None:
     pool, grades = small

@@ -70,6 +70,7 @@ def sizes_in_order(design: ShardedDesign) -> np.ndarray:
     return size[np.argsort(topic, kind="stable")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("budget", [40, 700])
 def test_probabilities_are_those_of_one_pool_but_for_rounding(
@@ -84,6 +85,7 @@ def test_probabilities_are_those_of_one_pool_but_for_rounding(
     assert inclusion.sum() == pytest.approx(budget, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_bits_do_not_depend_on_the_number_of_shards(folder: Path, case: str) -> None:
     designs = [sharded_design(folder, case, shards, 300, 45) for shards in NUMBERS]
@@ -94,6 +96,7 @@ def test_the_bits_do_not_depend_on_the_number_of_shards(folder: Path, case: str)
         assert len({getattr(sample, name).tobytes() for sample in samples}) == 1
 
 
+@pytest.mark.slow
 def test_sums_in_the_order_of_shards_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +106,7 @@ def test_sums_in_the_order_of_shards_would_be_found(
     assert len({design.steps.tobytes() for design in designs}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_sample_is_the_one_drawn_from_one_pool(folder: Path, case: str) -> None:
     one, pool = one_design(case, 300, 45), whole_pool()
@@ -115,6 +119,7 @@ def test_the_sample_is_the_one_drawn_from_one_pool(folder: Path, case: str) -> N
     np.testing.assert_allclose(found.probability, expected.probability, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_budget_for_all_is_a_census(folder: Path) -> None:
     one = one_design("absolute", len(whole_pool()), 400)
     several = sharded_design(folder, "absolute", 7, len(whole_pool()), 400)

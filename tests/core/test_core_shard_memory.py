@@ -80,6 +80,7 @@ def test_no_step_holds_more_for_more_topics_in_more_shards(
     assert whole["ShardPool"] > 4 * many["ShardPool"], "in one shard it is seen"
 
 
+@pytest.mark.slow
 def test_values_take_no_room_for_topics_of_other_shards(tmp_path: Path) -> None:
     """All topics times all runs in every shard would be too much: here 800 KB for each measure."""
     inputs, pool = write_inputs(tmp_path / "inputs"), whole_pool()

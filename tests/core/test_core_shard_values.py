@@ -35,6 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", NUMBERS)
 def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     pool = whole_pool()
@@ -49,6 +50,7 @@ def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -
         assert value.mean(axis=0).tobytes() == one.tobytes()
 
 
+@pytest.mark.slow
 def test_there_may_be_more_shards_than_topics(folder: Path) -> None:
     sample, pool = drawn(folder, len(NAMES) + 10), built(folder, len(NAMES) + 10)
     assert [len(pool.frame.topics_of(shard)) for shard in range(100)].count(0) == 10
@@ -111,6 +113,7 @@ def one_estimate(sample: ShardedSample) -> Totals:
     return horvitz_thompson_poisson(terms.weights, terms.labels, probability=sample.probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", NUMBERS)
 def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     sample = drawn(folder, shards)
@@ -122,6 +125,7 @@ def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
 
 
+@pytest.mark.slow
 def test_a_census_gives_the_truth(folder: Path) -> None:
     pool = built(folder, 7)
     design = sharded_design(folder, "absolute", 7, pool.pairs, 1000)

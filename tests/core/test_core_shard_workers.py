@@ -58,6 +58,7 @@ def test_any_number_of_workers_gives_the_same_folders(tmp_path: Path) -> None:
     assert seals[0] == seals[1] == seals[2]
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_does_the_same(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     inputs = write_inputs(tmp_path / "inputs")

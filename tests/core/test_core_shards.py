@@ -41,6 +41,7 @@ def pools(sharded: ShardedPool) -> list[Pool]:
     return [read_pool(sharded.frame, place) for place in sharded.places]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", NUMBERS)
 def test_the_shards_are_the_pool_cut_by_topic(tmp_path: Path, shards: int) -> None:
     whole, sharded = whole_pool(), built(tmp_path, shards)
@@ -77,6 +78,7 @@ def test_what_is_read_takes_the_digest_that_the_content_has(tmp_path: Path) -> N
     assert not pool.run.flags.owndata, "columns are mapped, not read"
 
 
+@pytest.mark.slow
 def test_a_shard_looks_only_at_inputs_that_have_lines_for_it(tmp_path: Path) -> None:
     """Else the work would grow with shards times inputs, however little is in each input."""
     inputs, topics = [], [f"t{number:02}" for number in range(40)]
@@ -93,6 +95,7 @@ def test_a_shard_looks_only_at_inputs_that_have_lines_for_it(tmp_path: Path) -> 
     assert pool.pairs == 40
 
 
+@pytest.mark.slow
 def test_inputs_in_another_number_and_order_give_the_same_columns(tmp_path: Path) -> None:
     one = build_shards(
         SerialExecutor(), tmp_path / "a", write_inputs(tmp_path / "one", 1), shards=3, depth=DEPTH

@@ -417,6 +417,7 @@ def test_measures_share_the_search_for_entries_out_of_reach(
     assert searched == [5]
 
 
+@pytest.mark.slow
 def test_measures_share_their_passes_over_entries(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

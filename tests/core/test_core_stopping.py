@@ -150,6 +150,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_what_is_told_when_a_rule_has_fired_is_seldom_false(name: str) -> None:
     """Any false verdict in at most .05; the twin is told what holds at one look fixed before."""
@@ -168,6 +169,7 @@ def test_what_is_told_when_a_rule_has_fired_is_seldom_false(name: str) -> None:
         assert outside[False] > outside[True]
 
 
+@pytest.mark.slow
 def test_rules_fire_where_they_can_and_save() -> None:
     rng, truth = np.random.default_rng(7), np.array([12.0, 0.0, 0.0, 0.0])
     looks = [stopped(StoppingRule("best"), truth, rng, anytime=True)[1] for _ in range(50)]

@@ -62,22 +62,26 @@ def missed(rule: Rule, true: FloatArray) -> float:
     return sum(not ranks_hold(each, truth) for each in found) / TRIALS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", VALUES)
 def test_all_ranks_hold_where_runs_are_tied(tied: str) -> None:
     assert 0.03 < missed(by_product, VALUES[tied]) < 0.075  # 0.05, 300 trials, 2 se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", VALUES)
 def test_twin_that_takes_its_own_order_for_the_true_one_is_caught(tied: str) -> None:
     assert missed(by_own_order, VALUES[tied]) > 0.15
 
 
+@pytest.mark.slow
 def test_twin_with_too_few_vectors_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fixed set is then by chance too small in some direction, in every campaign."""
     monkeypatch.setattr(multiplicity, "_vectors", lambda *_: 19)
     assert max(missed(by_product, true) for true in VALUES.values()) > 0.1
 
 
+@pytest.mark.slow
 def test_twin_that_takes_values_for_independent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It tells less than it might: ranks are missed less often than may be."""
     root = multiplicity._root

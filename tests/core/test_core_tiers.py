@@ -97,6 +97,7 @@ def test_places_are_those_that_a_tier_takes_up() -> None:
     assert [each.tolist() for each in places(np.array([0, 0]))] == [[0, 0], [0, 0]]
 
 
+@pytest.mark.slow
 def test_tiers_of_estimates_are_false_as_seldom_as_verdicts() -> None:
     """Seeded: normal estimates of runs in groups; a false order of two tiers is a false verdict.
 

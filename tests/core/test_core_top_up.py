@@ -287,6 +287,7 @@ def test_a_budget_for_all_that_is_left_takes_it(pool: Pool) -> None:
         top_up(plain, np.where(plain.size > 0, 1.0, 0.0))
 
 
+@pytest.mark.slow
 def test_constants_spend_their_targets_whatever_the_sizes() -> None:
     rng = np.random.default_rng(1)
     for turn in range(500):

@@ -63,6 +63,7 @@ def collected(case: Case, batches: int = 2, **options) -> RoundCollection:
 # ------------------------------------------------------------------ the same as it was there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subset", [tuple(RUNS), ("run0",), ("run0", "run2")], ids=str)
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("name", CASES)
@@ -104,6 +105,7 @@ def test_without_the_lists_of_the_other_runs_the_numbers_would_not_stay() -> Non
 # -------------------------------------------------------------------------------- later runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [tuple(LATE), ("another",)], ids=str)
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("name", CASES)
@@ -138,6 +140,7 @@ def test_only_the_runs_that_are_asked_for_are_compared() -> None:
     assert one.ranking.adjusted_p[0, 1] <= other.ranking.adjusted_p[at[0], at[1]]
 
 
+@pytest.mark.slow
 def test_another_run_by_the_tag_of_one_of_the_round_is_a_later_run() -> None:
     collection = collected(case_of("self-normalized"))
     for tag in RUNS:

@@ -72,6 +72,7 @@ def test_a_method_with_a_memory_is_noticed(setting: Setting) -> None:
     )
 
 
+@pytest.mark.slow
 def test_contests_of_a_trial_share_numbers_but_not_results(setting: Setting) -> None:
     together = play_contests(contests(setting), trials=3, seed="s")
     for each, found in zip(contests(setting), together, strict=True):
@@ -79,6 +80,7 @@ def test_contests_of_a_trial_share_numbers_but_not_results(setting: Setting) -> 
         assert facts(by_itself) == facts(found)
 
 
+@pytest.mark.slow
 def test_every_trial_is_told_of(setting: Setting) -> None:
     steps: list[None] = []
     (contest, *_) = contests(setting)
@@ -89,6 +91,7 @@ def test_every_trial_is_told_of(setting: Setting) -> None:
 # -------------------------------------------------------------------------------------- processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2, 3, 20])
 def test_results_come_in_their_order(jobs: int) -> None:
     assert list(in_processes(lambda turn: turn**2, 8, jobs=jobs)) == [n**2 for n in range(8)]
@@ -167,6 +170,7 @@ def is_running(process: int) -> bool:
     return state != "Z"  # who is dead already, but not yet buried
 
 
+@pytest.mark.slow
 def test_ctrl_c_or_the_end_of_the_parent_ends_all() -> None:
     """Ctrl-C reaches the whole group; a parent that is killed cannot end its children."""
     if not Path("/proc/self/stat").exists():

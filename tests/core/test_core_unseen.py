@@ -167,6 +167,7 @@ def differences(covariance: np.ndarray) -> np.ndarray:
     return np.add.outer(single, single) - 2.0 * covariance
 
 
+@pytest.mark.slow
 def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -> None:
     """Over pools that differ in nothing but the order of topics, and so in which pairs are kept."""
     measure, ratios, kept = parse_measure("DCG@30"), [], []

@@ -23,6 +23,7 @@ def test_any_expectations(share: float) -> None:
     assert np.array_equal(found, stats.poisson.ppf(share, expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", SHARES)
 def test_where_the_next_number_begins(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = poisson_numbers._largest_expectations(share)

@@ -183,6 +183,7 @@ def test_near_duplicates_are_close_but_not_equal(truth: dict[tuple[str, str], in
     assert 0 < abs(values[0] - values[1]) < 0.2
 
 
+@pytest.mark.slow
 def test_manifest_counts_and_true_values_are_those_of_the_files(
     manifest: dict[str, object], truth: dict[tuple[str, str], int], documents: list[Document]
 ) -> None:

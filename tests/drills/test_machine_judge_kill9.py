@@ -161,6 +161,7 @@ def started(stub: Chat, settings: Any, *, max_calls: int) -> MachineJudge:
     return judge
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("ceiling", [60, 2000])
 def test_dying_at_any_step(settings: Any, ceiling: int) -> None:
@@ -181,6 +182,7 @@ def test_dying_at_any_step(settings: Any, ceiling: int) -> None:
         assert judge.upload.summary["predictions"] == len(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_twin_that_counts_answers_passes_its_ceiling(
     settings: Any, monkeypatch: pytest.MonkeyPatch

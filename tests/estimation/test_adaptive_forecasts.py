@@ -32,6 +32,7 @@ def _two_batches(campaign: Campaign) -> Round:
     return row
 
 
+@pytest.mark.slow
 def test_a_forecast_is_stored_with_each_estimate_up_to_the_end_of_the_budget(
     two_batches: Round,
 ) -> None:
@@ -55,6 +56,7 @@ def test_the_page_says_what_more_judgments_will_bring(
     assert re.search(r"Go on: about|Out of reach with|is decided|are decided|Not even", page)
 
 
+@pytest.mark.slow
 def test_rest_says_the_same(two_batches: Round, campaign: Campaign, organizer: Client) -> None:
     found = organizer.get(f"/api/campaigns/{campaign.slug}/ranking/").json()
     told = found["forecast"]
@@ -75,6 +77,7 @@ def test_every_two_runs_that_are_open_go_on_or_are_out_of_reach(two_batches: Rou
     assert np.isfinite(found.more[found.state == GO_ON]).all()
 
 
+@pytest.mark.slow
 def test_a_round_that_is_judged_is_told_what_lies_beyond(
     two_batches: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -88,6 +91,7 @@ def test_a_round_that_is_judged_is_told_what_lies_beyond(
     assert "The round is judged." in report_of(row)
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_the_same_batches_are_drawn_as_without_a_forecast(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
@@ -103,6 +107,7 @@ def test_the_same_batches_are_drawn_as_without_a_forecast(
     assert drawn_of("without") == with_one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choice",
     [
@@ -121,6 +126,7 @@ def test_every_choice_of_an_adaptive_round_has_a_forecast(
     assert forecast_of(latest(row)) is not None
 
 
+@pytest.mark.slow
 def test_a_batch_that_drew_nothing_has_numbers_and_no_forecast(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **ADAPTIVE | {"budget": 1, "batch_size": 1, "seed": "s"})
     assert not row.draws.exists()
@@ -128,6 +134,7 @@ def test_a_batch_that_drew_nothing_has_numbers_and_no_forecast(campaign: Campaig
     assert forecast_of(latest(row)) is None
 
 
+@pytest.mark.slow
 def test_ratio_measures_have_none(campaign: Campaign, organizer: Client) -> None:
     row = evaluation.drawn(campaign, **ADAPTIVE | {"measure": "AP@5", "reported": []})
     judge_batch(row)

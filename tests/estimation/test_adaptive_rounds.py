@@ -88,6 +88,7 @@ def _two_batches(campaign: Campaign) -> Round:
 # ---------------------------------------------------------------------------------- planning
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_each_batch_is_planned_from_the_judgments_before_it(two_batches: Round) -> None:
     found = stored(two_batches)
@@ -106,6 +107,7 @@ def test_each_batch_is_planned_from_the_judgments_before_it(two_batches: Round) 
     assert (latest(row).batches, row.round_batches.count()) == (4, 4)
 
 
+@pytest.mark.slow
 def test_other_judgments_give_another_plan(campaign: Campaign) -> None:
     other = evaluation.with_material(slug="other")
     rows = [evaluation.drawn(made, **ADAPTIVE) for made in (campaign, other)]
@@ -119,6 +121,7 @@ def test_other_judgments_give_another_plan(campaign: Campaign) -> None:
     assert one[2] != two[2]
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_one_batch_is_a_poisson_sample(campaign: Campaign) -> None:
     other = evaluation.with_material(slug="other")
@@ -137,6 +140,7 @@ def test_one_batch_is_a_poisson_sample(campaign: Campaign) -> None:
     assert said.estimator == Estimate.Estimator.AD
 
 
+@pytest.mark.slow
 def test_batches_that_happen_to_be_empty_end_the_round_too(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **ADAPTIVE | {"budget": 5, "batch_size": 1, "seed": "empty"})
     row = judge_all(row)
@@ -144,6 +148,7 @@ def test_batches_that_happen_to_be_empty_end_the_round_too(campaign: Campaign) -
     assert len(by_batch(row)) < 5
 
 
+@pytest.mark.slow
 def test_costs_are_what_is_spent(campaign: Campaign) -> None:
     table(campaign)
     row = evaluation.drawn(
@@ -155,6 +160,7 @@ def test_costs_are_what_is_spent(campaign: Campaign) -> None:
     assert abs(spent.sum() - 40) < 4 * np.sqrt((spent**2).sum() / found.batches)
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_predicted_grades_are_what_the_model_learns_from(campaign: Campaign) -> None:
     brought = grades(campaign)
@@ -169,6 +175,7 @@ def test_predicted_grades_are_what_the_model_learns_from(campaign: Campaign) -> 
     assert "so far and from the predicted grades judge" in report_of(row)
 
 
+@pytest.mark.slow
 def test_second_judgments_are_part_of_the_errors(campaign: Campaign) -> None:
     row = judge_all(evaluation.drawn(campaign, **ADAPTIVE | {"extra_share": 0.5}))
     assert latest(row).noise_measured
@@ -191,6 +198,7 @@ def correct(row: Round, number: int, grade: int) -> None:
     factories.run_due_jobs()
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
     row, before, planned = two_batches, latest(two_batches), by_batch(two_batches)
@@ -204,6 +212,7 @@ def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
     call_command("recompute")
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_a_campaign_that_closes_early_keeps_the_numbers_of_its_complete_batches(
     two_batches: Round,
@@ -289,6 +298,7 @@ def test_recompute_finds_what_was_changed(
 # ---------------------------------------------------------------------------- pages and files
 
 
+@pytest.mark.slow
 def test_pages_say_that_it_is_planned_as_it_goes(two_batches: Round, organizer: Client) -> None:
     campaign = two_batches.campaign
     for name in ("live", "live-pairs", "live-history", "live-batches", "round-detail"):
@@ -299,6 +309,7 @@ def test_pages_say_that_it_is_planned_as_it_goes(two_batches: Round, organizer: 
     assert "planned one by one" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batch_size", "sentence"),
     [(15, "if nothing is learned from the judgments"), (60, "One batch has nothing to learn from")],
@@ -317,6 +328,7 @@ def test_the_preview_says_what_it_promises(
     assert "nothing is learned" not in text(organizer.get(address("round-detail", campaign, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_reports_say_how_it_was_drawn(two_batches: Round) -> None:
     row = judge_all(two_batches)
@@ -332,6 +344,7 @@ def test_reports_say_how_it_was_drawn(two_batches: Round) -> None:
     assert latest(row).reports.filter(name="collection.zip").exists()
 
 
+@pytest.mark.slow
 def test_a_program_drafts_it_and_reads_what_came_of_it(campaign: Campaign) -> None:
     grades(campaign)
     client = client_of(campaign.created_by)

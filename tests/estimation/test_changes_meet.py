@@ -57,6 +57,7 @@ def after_both(gate: threading.Barrier, amend: Callable[..., None]) -> Callable[
     return held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_two_patches_of_a_round_change_what_each_names(
     drafted: Round,
@@ -76,6 +77,7 @@ def test_two_patches_of_a_round_change_what_each_names(
     assert (drafted.measure, drafted.reported, drafted.extra_share) == ("DCG@10", ["P@10"], 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_two_patches_of_a_campaign_change_what_each_names(
     campaign: Campaign, both_have_read: None, twin: bool, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +112,7 @@ def change(organizer: Client, campaign: Campaign, before: str, **typed: str) -> 
     return organizer.post(address("round-change", campaign, 1), sent, headers=HTMX)
 
 
+@pytest.mark.slow
 def test_two_windows_of_a_draft_keep_what_is_chosen_in_each(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -126,6 +129,7 @@ def test_two_windows_of_a_draft_keep_what_is_chosen_in_each(
     assert 'value="50"' in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_a_window_that_saves_again_and_again_says_what_it_has_saved(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -141,6 +145,7 @@ def test_a_window_that_saves_again_and_again_says_what_it_has_saved(
     assert (drafted.budget, drafted.labels) == (30, 2)
 
 
+@pytest.mark.slow
 def test_a_form_with_an_error_still_says_what_it_showed(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -149,6 +154,7 @@ def test_a_form_with_an_error_still_says_what_it_showed(
     assert refused.context["form"].shown == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["", "no JSON", "[]", '{"budget": [], "labels": {}}'])
 def test_whoever_does_not_say_what_was_shown_wants_all_that_is_sent(
     drafted: Round, campaign: Campaign, organizer: Client, before: str
@@ -158,6 +164,7 @@ def test_whoever_does_not_say_what_was_shown_wants_all_that_is_sent(
     assert (drafted.budget, drafted.labels) == (50, 2)
 
 
+@pytest.mark.slow
 def test_a_draw_from_a_window_that_shows_other_choices_draws_nothing_and_loses_nothing(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -184,6 +191,7 @@ def settings_form(campaign: Campaign, **typed: str) -> dict[str, str]:
     return sent | typed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", [{"lease_minutes": "5"}, {"grades-0-name": "Useless"}])
 def test_two_windows_of_the_settings_keep_what_is_typed_in_each(
     campaign: Campaign, organizer: Client, typed: dict[str, str]
@@ -201,6 +209,7 @@ def test_two_windows_of_the_settings_keep_what_is_typed_in_each(
     assert campaign.grades[0]["name"] == typed.get("grades-0-name", "Not relevant")
 
 
+@pytest.mark.slow
 def test_guidelines_that_nobody_has_touched_are_not_those_of_the_browser(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -216,6 +225,7 @@ def test_guidelines_that_nobody_has_touched_are_not_those_of_the_browser(
     assert campaign.guidelines == "other"
 
 
+@pytest.mark.slow
 def test_settings_that_somebody_else_has_changed_are_told_with_what_is_saved(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -88,6 +88,7 @@ def test_it_is_the_same_whenever_it_is_made(judged: Round) -> None:
     assert collections.collection_zip(judged, shown) == kept
 
 
+@pytest.mark.slow
 def test_predictions_help_the_round_and_are_not_published(campaign: Campaign) -> None:
     """What is published is estimated without, as the round tells it beside its own estimates."""
     grades(campaign)
@@ -116,6 +117,7 @@ def test_it_names_no_assessor(judged: Round) -> None:
     assert [name for name in names if name in told] == []
 
 
+@pytest.mark.slow
 def test_a_round_too_large_for_the_file_has_the_other_reports(
     judged: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +149,7 @@ def test_one_that_cannot_be_made_keeps_none_after_it_from_being_made(
     assert (job.state, job.error) == (Job.State.FAILED, "It is too large.")
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) -> None:
     """As where an earlier evalsite made the others."""
@@ -313,6 +316,7 @@ def test_seeds_of_rounds_that_go_together(
 # ------------------------------------------------------------------------------- offered
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_every_file_says_what_it_is_good_for(
     judged: Round, campaign: Campaign, organizer: Client
@@ -336,6 +340,7 @@ def test_every_file_says_what_it_is_good_for(
         assert zipfile.is_zipfile(io.BytesIO(content))
 
 
+@pytest.mark.slow
 def test_page_and_interface_say_the_same_of_every_file(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -350,6 +355,7 @@ def test_page_and_interface_say_the_same_of_every_file(
         assert {answer["Content-Type"] for answer in files} == {REPORTS[row.name].content_type}
 
 
+@pytest.mark.slow
 def test_a_kind_of_report_that_is_in_the_table_is_made_listed_and_downloaded(
     judged: Round, campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def chance_after(row: Round, draw: Draw) -> float:
     return float(part.drawn(pools.load(row.pool).topic).inclusion[draw.position])
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_topics_say_what_their_judged_pairs_contribute(judged: Round) -> None:
     first, second = (contributions(judged, tag) for tag in ("run1", "run4"))
@@ -161,6 +162,7 @@ def test_topics_are_told_with_what_is_judged_and_where_runs_differ(judged: Round
     assert sum(row.uncertainty or 0.0 for row in found) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_topics_of_adaptive_rounds_have_shares_of_the_uncertainty(campaign: Campaign) -> None:
     """They are those of the stored variances, of every measure of gains; a ratio says why not."""
     row = evaluation.drawn(campaign, method="adaptive", extra_share=0.0, budget=60, reported=["AP"])
@@ -187,6 +189,7 @@ def test_topics_of_adaptive_rounds_have_shares_of_the_uncertainty(campaign: Camp
     assert "of the uncertainty of the runs’ values by DCG@10 comes from this topic" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
@@ -205,6 +208,7 @@ def test_other_samples_say_why_topics_have_no_shares(
     assert why in text(client.get(address("live-topics", campaign, 1)))
 
 
+@pytest.mark.slow
 def test_the_topics_tab_orders_by_what_is_asked_for(judged: Round, organizer: Client) -> None:
     there = address("live-topics", judged.campaign, 1)
     found = {row.topic_id: row for row in topic_results.topic_results(table_of(judged))}
@@ -249,6 +253,7 @@ def test_documents_stand_as_the_runs_rank_them(judged: Round) -> None:
             assert line.elsewhere == expected
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_only_what_is_judged_has_a_grade_and_a_chance(judged: Round) -> None:
     topic = topic_of(judged)
@@ -298,6 +303,7 @@ def test_a_run_that_returns_nothing_for_a_topic_has_an_empty_side(judged: Round)
     assert (found.first, found.second, found.lengths) == ([], [], (0, 0))
 
 
+@pytest.mark.slow
 def test_the_page_of_a_topic_marks_what_is_unjudged(judged: Round, organizer: Client) -> None:
     topic = topic_of(judged)
     there = reverse("compare-topic", args=[judged.campaign.slug, 1, topic.pk])
@@ -312,6 +318,7 @@ def test_the_page_of_a_topic_marks_what_is_unjudged(judged: Round, organizer: Cl
     assert organizer.get(there, {"first": "run1", "second": "run1"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_topic_of_another_campaign_is_not_there(
     judged: Round, organizer: Client, campaign: Campaign
 ) -> None:
@@ -320,6 +327,7 @@ def test_the_topic_of_another_campaign_is_not_there(
     assert organizer.get(there).status_code == 404
 
 
+@pytest.mark.slow
 def test_statements_do_not_grow_with_the_documents(judged: Round, organizer: Client) -> None:
     there = reverse("compare-topic", args=[judged.campaign.slug, 1, topic_of(judged).pk])
     organizer.get(there)
@@ -335,6 +343,7 @@ def test_statements_do_not_grow_with_the_documents(judged: Round, organizer: Cli
 # ------------------------------------------------------------------------------------ REST
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_programs_are_told_the_same(judged: Round) -> None:
     client = rest.client_of(judged.campaign.created_by)
@@ -369,6 +378,7 @@ def test_runs_that_are_not_there_are_named(judged: Round, asked: str, field: str
         assert [line["field"] for line in answer.json()["errors"]] == [field]
 
 
+@pytest.mark.slow
 def test_before_the_first_estimates_there_is_no_comparison(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     client = rest.client_of(campaign.created_by)

@@ -107,6 +107,7 @@ def test_a_correction_to_the_same_grade_stores_no_estimates(complete: Round) -> 
     assert Judgment.objects.filter(assignment=judgment.assignment_id).count() == 2
 
 
+@pytest.mark.slow
 def test_many_corrections_are_one_recompute_of_the_last_grades(complete: Round) -> None:
     before, judgment = latest(complete), judgment_of_batch(complete, 1)
     for turn, grade in enumerate((0, 3, 2, 0)):
@@ -197,6 +198,7 @@ def test_a_batch_without_pairs_makes_its_round_due(complete: Round) -> None:
     assert recompute_job(complete).requested == requested + 1
 
 
+@pytest.mark.slow
 def test_planned_batches_of_an_active_round_stay_as_they_are(campaign: Campaign) -> None:
     row = evaluation.drawn(
         campaign, method="active", measure="AP", reported=[], extra_share=0.0, budget=40,

@@ -28,6 +28,7 @@ def test_by_gold_and_time_the_error_is_a_clean_crowds_and_by_agreement_it_is_not
         assert found[rule].error > 1.5 * clean.error
 
 
+@pytest.mark.slow
 def test_what_readers_say_of_all_pairs_is_what_many_draws_say() -> None:
     random, plan = np.random.default_rng(3), CrowdPlan(lenient=0.2, severe=0.0, drifting=0.0)
     level = np.clip(random.normal(0.5, 1.2, 400_000), 0, 3)
@@ -36,6 +37,7 @@ def test_what_readers_say_of_all_pairs_is_what_many_draws_say() -> None:
     assert abs(seen.mean() - expected(plan)) < 4 * seen.std() / np.sqrt(len(level))
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_row_for_each_rule_and_refuses_what_is_none() -> None:
     out = io.StringIO()
     asked = ["--errors", "--judgments", "80", "--crowds", "2"]

@@ -24,6 +24,7 @@ def test_nine_of_ten_spammers_are_found_and_nine_of_ten_named_are_spammers() -> 
         assert caught <= 0.05 * count
 
 
+@pytest.mark.slow
 def test_a_crowd_that_reads_is_left_alone() -> None:
     assert measure(CrowdPlan(spammers=0.0), crowds=8).named <= 2
 

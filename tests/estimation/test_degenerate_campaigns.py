@@ -355,6 +355,7 @@ def test_a_sample_that_happens_to_be_empty_is_complete_and_says_next_to_nothing(
         assert estimate.high > 0.0
 
 
+@pytest.mark.slow
 def test_draws_that_only_repeat_earlier_ones_complete_the_round() -> None:
     one = CASES["one run, one topic, one document"]
     campaign = evaluation.with_material(material=material(one))
@@ -365,6 +366,7 @@ def test_draws_that_only_repeat_earlier_ones_complete_the_round() -> None:
     assert selectors.latest_estimates(row).batches == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"\n", b"t9 Q0 d1 1 1.0 none\n"])
 def test_a_run_that_returns_nothing_is_refused(content: bytes) -> None:
     campaign = evaluation.with_material(material=material(CASES["one run"]))

@@ -71,6 +71,7 @@ def sweep_again() -> None:
     factories.run_due_jobs()
 
 
+@pytest.mark.slow
 def test_rows_and_files_are_gone_and_the_log_says_who_and_when(full: Campaign) -> None:
     by, before = full.created_by, AuditEntry.objects.count()
     assert {"Judgment", "Estimate", "Report", "Draw"} <= set(rows_left())
@@ -113,6 +114,7 @@ def test_files_are_named_by_every_column_that_there_is() -> None:
     assert there == columns
 
 
+@pytest.mark.slow
 def test_another_campaign_keeps_everything_also_files_of_the_same_content(
     full: Campaign, organizer: Client
 ) -> None:
@@ -134,6 +136,7 @@ def test_another_campaign_keeps_everything_also_files_of_the_same_content(
     assert again == numbers
 
 
+@pytest.mark.slow
 def test_young_files_wait_until_no_work_can_need_them(full: Campaign) -> None:
     sources = uploaded(full)
     deleted(full)
@@ -147,6 +150,7 @@ def test_young_files_wait_until_no_work_can_need_them(full: Campaign) -> None:
     assert stored_files() == set()
 
 
+@pytest.mark.slow
 def test_a_file_that_somebody_keeps_again_stays(full: Campaign) -> None:
     """Its row is not there yet: the work that found the file there is still under way."""
     run = full.runs.all()[0]
@@ -160,6 +164,7 @@ def test_a_file_that_somebody_keeps_again_stays(full: Campaign) -> None:
     assert files.damaged(run.file)
 
 
+@pytest.mark.slow
 def test_a_file_made_young_in_the_moment_it_is_put_aside_comes_back(
     full: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +196,7 @@ class Killed(BaseException):
     """As kill -9: nothing is cleaned up."""
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_anywhere_is_followed_by_one_that_ends_it(
     full: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +231,7 @@ def test_a_worker_that_is_killed_anywhere_is_followed_by_one_that_ends_it(
     assert stored_files() == set()
 
 
+@pytest.mark.slow
 def test_work_that_is_under_way_writes_nothing_more(full: Campaign) -> None:
     """It has the campaign in its hands when that goes: it stops, and has not failed."""
     (row,) = full.rounds.all()
@@ -241,6 +248,7 @@ def test_work_that_is_under_way_writes_nothing_more(full: Campaign) -> None:
         claimed.fence()
 
 
+@pytest.mark.slow
 def test_who_was_about_to_write_holds_it_up_and_is_cleared_by_the_next_turn(
     full: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +275,7 @@ def test_who_was_about_to_write_holds_it_up_and_is_cleared_by_the_next_turn(
 # ------------------------------------------------------------------------------ who may, and when
 
 
+@pytest.mark.slow
 def test_it_is_there_for_nobody_from_that_moment_on(full: Campaign) -> None:
     admin = User.objects.create_superuser("root")
     member = full.created_by
@@ -299,6 +308,7 @@ def asked(campaign: Campaign, name: str = "") -> Callable[[], None]:
     )
 
 
+@pytest.mark.slow
 def test_it_is_refused_while_people_judge(judged: Round) -> None:
     made = judged.campaign
     nothing_changed(made, asked(made), "Close it first")
@@ -314,6 +324,7 @@ def test_it_is_refused_while_a_round_is_drawn(full: Campaign) -> None:
     nothing_changed(full, asked(full), "is being drawn")
 
 
+@pytest.mark.slow
 def test_it_is_refused_while_its_files_are_copied(full: Campaign) -> None:
     duplicates.duplicate(campaign=full, by=full.created_by, name="Again", with_files=True)
     nothing_changed(full, asked(full), "are being copied")
@@ -328,6 +339,7 @@ def test_another_name_deletes_nothing(full: Campaign, name: str) -> None:
     nothing_changed(full, asked(full, name or " "), "not the name")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["organizer", "admin"])
 def test_the_page_offers_the_export_first_and_wants_the_name(full: Campaign, role: str) -> None:
     client, url = as_role(role, full), address("campaign-delete", full)
@@ -354,6 +366,7 @@ def test_while_people_judge_the_page_says_what_comes_first(judged: Round) -> Non
     assert "Delete for good" not in page
 
 
+@pytest.mark.slow
 def test_by_rest_it_is_the_same(full: Campaign, organizer: Client) -> None:
     url = f"/api/campaigns/{full.slug}/deletion/"
     kind = {"content_type": "application/json"}
@@ -367,6 +380,7 @@ def test_by_rest_it_is_the_same(full: Campaign, organizer: Client) -> None:
     assert rows_left() == {}
 
 
+@pytest.mark.slow
 def test_what_was_done_in_it_stays_in_the_log_of_the_site(full: Campaign) -> None:
     done = AuditEntry.objects.filter(campaign=full, action="judge").count()
     assert done

@@ -37,6 +37,7 @@ def is_asked_for() -> bool:
     return Job.objects.filter(kind="draw").exists()
 
 
+@pytest.mark.slow
 def test_what_is_on_show_is_drawn_and_said_in_a_sentence(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -52,6 +53,7 @@ def test_what_is_on_show_is_drawn_and_said_in_a_sentence(
     assert drafted.state == Round.State.DRAWN
 
 
+@pytest.mark.slow
 def test_what_was_typed_since_is_saved_and_shown_but_not_drawn(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -67,6 +69,7 @@ def test_what_was_typed_since_is_saved_and_shown_but_not_drawn(
     assert (drafted.budget, drafted.state) == (40, Round.State.DRAWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [{"budget": "0"}, {"measure": "nonsense"}, {"budget": "x"}])
 def test_a_wrong_field_is_said_and_nothing_is_drawn(
     wrong: dict[str, str], drafted: Round, campaign: Campaign, organizer: Client
@@ -78,6 +81,7 @@ def test_a_wrong_field_is_said_and_nothing_is_drawn(
     assert not is_asked_for()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", [HTMX, {}])
 def test_beside_a_wrong_field_the_old_preview_offers_no_draw(
     headers: dict[str, str], drafted: Round, campaign: Campaign, organizer: Client
@@ -88,6 +92,7 @@ def test_beside_a_wrong_field_the_old_preview_offers_no_draw(
     assert "what the choices saved last buy" in text(answer)
 
 
+@pytest.mark.slow
 def test_what_somebody_else_chose_meanwhile_is_neither_drawn_nor_lost(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -100,6 +105,7 @@ def test_what_somebody_else_chose_meanwhile_is_neither_drawn_nor_lost(
     assert not is_asked_for()
 
 
+@pytest.mark.slow
 def test_a_button_that_names_no_design_draws_nothing(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -107,6 +113,7 @@ def test_a_button_that_names_no_design_draws_nothing(
     assert not is_asked_for()
 
 
+@pytest.mark.slow
 def test_a_run_that_came_since_the_preview_is_another_design(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -123,6 +130,7 @@ def test_a_run_that_came_since_the_preview_is_another_design(
     assert is_asked_for()
 
 
+@pytest.mark.slow
 def test_a_run_that_comes_between_button_and_draw_gives_the_draft_back(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -139,6 +147,7 @@ def test_a_run_that_comes_between_button_and_draw_gives_the_draft_back(
     assert "have changed meanwhile" in text(organizer.get(address("round-detail", campaign, 1)))
 
 
+@pytest.mark.slow
 def test_documents_that_came_since_cost_otherwise_and_are_another_design(
     campaign: Campaign,
 ) -> None:
@@ -150,6 +159,7 @@ def test_documents_that_came_since_cost_otherwise_and_are_another_design(
     assert choices.digest_of(equal) == before[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [
@@ -170,6 +180,7 @@ def test_every_choice_is_part_of_the_name(
     assert choices.digest_of(drafted) != before
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_the_service_draws_no_other_design_than_the_named_one(
     drafted: Round, campaign: Campaign
@@ -180,6 +191,7 @@ def test_the_service_draws_no_other_design_than_the_named_one(
     assert not is_asked_for()
 
 
+@pytest.mark.slow
 def test_a_program_may_name_the_design(drafted: Round, campaign: Campaign) -> None:
     program = rest.client_of(campaign.created_by)
     base = f"/api/campaigns/{campaign.slug}/rounds/1/"

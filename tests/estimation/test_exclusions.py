@@ -157,6 +157,7 @@ def test_taking_back_brings_the_same_digest(campaign: Campaign, method: str) -> 
     assert (latest(row).digest, latest(row).label_digest) == (before.digest, before.label_digest)
 
 
+@pytest.mark.slow
 def test_numbers_of_batches_that_lack_labels_are_not_told(campaign: Campaign) -> None:
     """A recompute that finds no complete batch must not leave the old numbers standing."""
     row = evaluation.drawn(campaign, extra_share=0.0)
@@ -169,6 +170,7 @@ def test_numbers_of_batches_that_lack_labels_are_not_told(campaign: Campaign) ->
     assert estimates.from_scratch(row) is None
 
 
+@pytest.mark.slow
 def test_twin_without_the_signal_stays_on_the_old_labels(campaign: Campaign) -> None:
     """With more labels than the batches ask for, nothing opens again: only labels are others."""
     row = evaluation.drawn(campaign, extra_share=0.0)
@@ -196,6 +198,7 @@ def test_twin_without_the_signal_stays_on_the_old_labels(campaign: Campaign) -> 
     assert latest(row).digest == outcome.digest
 
 
+@pytest.mark.slow
 def test_the_ranking_says_that_there_are_no_numbers_now(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -210,6 +213,7 @@ def test_the_ranking_says_that_there_are_no_numbers_now(
     assert "excluded the work of ben" in home
 
 
+@pytest.mark.slow
 def test_what_happened_and_what_mends_it_is_told_in_the_same_words(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -245,6 +249,7 @@ def test_what_happened_and_what_mends_it_is_told_in_the_same_words(
     assert "is excluded" not in text(organizer.get(address("live", campaign, row.number)))
 
 
+@pytest.mark.slow
 def test_the_excluded_are_nobody_who_could_judge_the_rest(campaign: Campaign) -> None:
     evaluation.drawn(campaign, extra_share=0.0)
     assert Situation(campaign).assessors == 2

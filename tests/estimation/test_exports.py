@@ -217,6 +217,7 @@ def ours(row: Round, estimator: str = "ht") -> dict[str, float]:
     return dict(rows.values_list("run__tag", "value"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "priority"])
 @pytest.mark.parametrize("labels", [0, 45])
 def test_prels_give_the_same_values(
@@ -233,6 +234,7 @@ def test_prels_give_the_same_values(
     assert estimated(row, "prels.txt", tmp_path) == pytest.approx(ours(row), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_strata_give_what_counting_gives(campaign: Campaign, tmp_path: Path) -> None:
     """By hand: every judged pair counts (pairs of the topic) / (judged pairs of the topic)."""
     row = one_label(campaign, rule="uniform", budget=60, batch_size=60, reported=[])
@@ -277,6 +279,7 @@ def _gains(pool: Pool, labels: LabelRows, factors: list[float]) -> dict[str, flo
     return totals
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_unequal_chances_have_no_strata_and_it_is_said_why(judged: Round) -> None:
     made = {report.name: report for report in evaluation.made_reports(judged)}
@@ -295,6 +298,7 @@ def test_unequal_chances_have_no_strata_and_it_is_said_why(judged: Round) -> Non
     assert told["job"]["state"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["prels.txt", "qrels-strata.txt"])
 def test_adaptive_rounds_have_neither(campaign: Campaign, kind: str) -> None:
     row = evaluation.drawn(campaign, method="adaptive", extra_share=0.0)
@@ -330,6 +334,7 @@ class _Pair:
         return 2
 
 
+@pytest.mark.slow
 def test_a_file_refused_before_is_made_once_it_can_be(
     judged: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +345,7 @@ def test_a_file_refused_before_is_made_once_it_can_be(
     assert (made.refused, made.size > 0) == ("", True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_paper")
 def test_files_stand_in_groups(judged: Round, organizer: Client) -> None:
     evaluation.made_reports(judged)

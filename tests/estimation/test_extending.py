@@ -40,6 +40,7 @@ def drawn_on(row: Round, budget: int) -> Round:
     return more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [
@@ -71,6 +72,7 @@ def test_what_is_judged_is_certain_and_the_rest_is_drawn_anew(
     assert row.state == Round.State.COMPLETE, "the round itself stays what it is"
 
 
+@pytest.mark.slow
 def test_no_judgment_is_asked_again_and_the_numbers_hold_at_its_own_looks(
     campaign: Campaign,
 ) -> None:
@@ -90,6 +92,7 @@ def test_no_judgment_is_asked_again_and_the_numbers_hold_at_its_own_looks(
     assert set(looks.values()) == {more.round_batches.count()}, "those of the first do not count"
 
 
+@pytest.mark.slow
 def test_where_it_cannot_be_the_page_says_what_to_do(campaign: Campaign, organizer: Client) -> None:
     draft = evaluation.drafted(campaign)
     with pytest.raises(UserError, match="change its budget"):
@@ -114,6 +117,7 @@ def test_where_it_cannot_be_the_page_says_what_to_do(campaign: Campaign, organiz
         extending.extend(row=row, by=row.created_by, budget=10)
 
 
+@pytest.mark.slow
 def test_page_and_rest_draft_it(campaign: Campaign, organizer: Client) -> None:
     row = judged(campaign)
     there = address("round-extend", campaign, row.number)
@@ -144,6 +148,7 @@ def ended_early(campaign: Campaign, **values: object) -> Round:
     return row
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_taken_for_certain(campaign: Campaign) -> None:
     """Judged pairs of the batch that was left open are paid for: none is asked for again."""
     row = ended_early(campaign)
@@ -172,6 +177,7 @@ def test_what_was_kept_is_taken_for_certain(campaign: Campaign) -> None:
     assert Judgment.objects.count() - given == len(drawn - before)
 
 
+@pytest.mark.slow
 def test_what_comes_late_to_a_batch_that_was_left_open_is_shown_first(campaign: Campaign) -> None:
     """Whoever has a pair on the screen may still answer; then the sample is another one."""
     row = evaluation.drawn(campaign, budget=40, batch_size=20, extra_share=0.0, method="poisson")
@@ -193,6 +199,7 @@ def test_what_comes_late_to_a_batch_that_was_left_open_is_shown_first(campaign: 
         rounds.request_draw(row=more, by=row.created_by, design=seen)
 
 
+@pytest.mark.slow
 def test_a_union_counts_nothing_of_what_was_kept(campaign: Campaign) -> None:
     """Which pairs of a batch people came to first is no sample: chances follow from designs."""
     ended_early(campaign)

@@ -89,6 +89,7 @@ def test_a_batch_that_could_not_be_planned_is_seen_and_planned_after_all(
     assert AuditEntry.objects.filter(action="try again", actor=campaign.created_by).exists()
 
 
+@pytest.mark.slow
 def test_assessors_and_the_organizer_read_that_the_next_batch_could_not_be_planned(
     campaign: Campaign, active: Round, organizer: Client
 ) -> None:
@@ -123,6 +124,7 @@ def test_assessors_and_the_organizer_read_that_the_next_batch_could_not_be_plann
     assert "grade-button" in client.get(desk, idle, headers=HTMX).content.decode()
 
 
+@pytest.mark.slow
 def test_a_recompute_without_news_asks_for_the_next_batch(
     campaign: Campaign, active: Round
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_recompute_without_news_asks_for_the_next_batch(
     assert not Job.objects.filter(state=Job.State.FAILED).exists()
 
 
+@pytest.mark.slow
 def test_a_complete_round_asks_for_no_further_batch(campaign: Campaign) -> None:
     row = evaluation.drawn(
         campaign, method="active", measure="AP", reported=[], budget=8, batch_size=8
@@ -151,6 +154,7 @@ def test_a_complete_round_asks_for_no_further_batch(campaign: Campaign) -> None:
     assert Job.objects.get(kind="plan-batch").requested == asked
 
 
+@pytest.mark.slow
 def test_the_command_lists_what_failed_and_tries_it_again(
     campaign: Campaign, active: Round
 ) -> None:
@@ -171,6 +175,7 @@ def test_the_command_lists_what_failed_and_tries_it_again(
         call_command("retry", "nowhere")
 
 
+@pytest.mark.slow
 def test_programs_list_it_and_try_it_again(campaign: Campaign, active: Round) -> None:
     client = rest.client_of(campaign.created_by)
     base = f"/api/campaigns/{campaign.slug}"
@@ -187,6 +192,7 @@ def test_programs_list_it_and_try_it_again(campaign: Campaign, active: Round) ->
     assert client.get(f"{base}/work/").json() == []
 
 
+@pytest.mark.slow
 def test_work_of_other_campaigns_is_out_of_reach(campaign: Campaign, active: Round) -> None:
     other = factories.campaign(slug="other")
     job = failed_job()
@@ -198,6 +204,7 @@ def test_work_of_other_campaigns_is_out_of_reach(campaign: Campaign, active: Rou
     assert failed_job() == job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["preview", "decide-rest", "judge-from-qrels", "upload"])
 def test_other_work_has_its_button_where_its_result_is_missed(
     kind: str, campaign: Campaign, organizer: Client
@@ -237,6 +244,7 @@ def test_a_report_that_failed_is_asked_for_with_the_button_that_is_there(
     assert reverse("report-make", args=[judged.campaign.slug, judged.number]) in shown
 
 
+@pytest.mark.slow
 def test_a_draw_that_failed_is_asked_for_at_its_round(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -260,6 +268,7 @@ def test_a_draw_that_failed_is_asked_for_at_its_round(
     assert ERROR not in organizer.get(place).content.decode()
 
 
+@pytest.mark.slow
 def test_assessors_are_shown_no_failed_work(campaign: Campaign, active: Round) -> None:
     client = Client()
     client.force_login(User.objects.get(username="anna"))

@@ -70,6 +70,7 @@ def test_nor_a_preview(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> N
     assert row.preview["error"].startswith("hours came out as inf (item 0), so nothing was stored.")
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_nor_a_probability(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     row = evaluation.drafted(campaign)

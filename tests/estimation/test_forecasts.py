@@ -40,6 +40,7 @@ def test_a_forecast_is_stored_with_its_estimates_and_begins_with_them(judged: Ro
     assert found.steps[0].decided == (verdicts == 1).sum()
 
 
+@pytest.mark.slow
 def test_what_was_foretold_early_stays_and_stands_beside_what_came(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -60,6 +61,7 @@ def test_what_was_foretold_early_stays_and_stands_beside_what_came(
     assert "What more judgments will bring" in shown
 
 
+@pytest.mark.slow
 def test_rest_says_the_same_as_the_page(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -72,6 +74,7 @@ def test_rest_says_the_same_as_the_page(
     assert other["forecast"] is None
 
 
+@pytest.mark.slow
 def test_the_page_asks_for_a_fixed_number_of_rows(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -87,6 +90,7 @@ def test_the_page_asks_for_a_fixed_number_of_rows(
     assert asked() == before
 
 
+@pytest.mark.slow
 def test_older_estimates_without_a_forecast_show_none(
     judged: Round, campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +155,7 @@ def test_words_where_futures_differ(judged: Round) -> None:
     assert best(0.0, 0.3, 0.6, 0.95).text.endswith("is decided (in eight of ten cases 26 to 620).")
 
 
+@pytest.mark.slow
 def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

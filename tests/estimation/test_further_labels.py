@@ -49,6 +49,7 @@ def asked_for(row: Round) -> dict[int, int]:
     return dict(found.values_list("pair", "labels"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [ASKED, ADAPTIVE])
 def test_as_many_labels_are_asked_for_as_planned_and_no_pair_has_more(
     campaign: Campaign, asked: dict[str, object]
@@ -68,6 +69,7 @@ def test_as_many_labels_are_asked_for_as_planned_and_no_pair_has_more(
     assert min(chances.values()) >= 0.2
 
 
+@pytest.mark.slow
 def test_numbers_rest_on_the_chances_and_the_published_collection_gives_the_same(
     campaign: Campaign,
 ) -> None:
@@ -96,6 +98,7 @@ def test_numbers_rest_on_the_chances_and_the_published_collection_gives_the_same
         assert errors == pytest.approx(dict(stored.values_list("run__tag", "se")), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_recomputed_from_scratch_the_numbers_are_the_same(campaign: Campaign) -> None:
     row = drawn(campaign, **ADAPTIVE)
     judge_all(campaign)
@@ -144,6 +147,7 @@ def test_what_cannot_be_is_refused_by_its_field(
     assert not Round.objects.exists()
 
 
+@pytest.mark.slow
 def test_later_rounds_say_why_such_a_round_does_not_count_with_them(campaign: Campaign) -> None:
     drawn(campaign, **ASKED)
     later = evaluation.drafted(campaign, with_earlier=True, seed="t", extra_share=0.0)
@@ -151,6 +155,7 @@ def test_later_rounds_say_why_such_a_round_does_not_count_with_them(campaign: Ca
     assert list(left_out.values()) == ["its further labels went where they pay for it"]
 
 
+@pytest.mark.slow
 def test_corrections_change_numbers_and_no_number_of_labels(campaign: Campaign) -> None:
     row = drawn(campaign, **ASKED)
     judge_all(campaign)
@@ -167,6 +172,7 @@ def test_corrections_change_numbers_and_no_number_of_labels(campaign: Campaign) 
     assert asked_for(row) == wanted
 
 
+@pytest.mark.slow
 def test_pages_and_report_say_where_labels_went(campaign: Campaign, client: Client) -> None:
     row = drawn(campaign, **ASKED)
     judge_all(campaign)
@@ -180,6 +186,7 @@ def test_pages_and_report_say_where_labels_went(campaign: Campaign, client: Clie
     assert "0.8 further labels for a pair, on average, went where they take most off" in report
 
 
+@pytest.mark.slow
 def test_twin_that_forgets_the_chances_says_another_noise(campaign: Campaign) -> None:
     row = drawn(campaign, **ASKED)
     evaluation.judge(campaign, 1000, truth=differing())
@@ -197,6 +204,7 @@ def test_twin_that_forgets_the_chances_says_another_noise(campaign: Campaign) ->
     assert not np.allclose(noise[0], noise[1], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_page_and_rest_tell_what_disagreement_adds(campaign: Campaign, client: Client) -> None:
     row = drawn(campaign, **ASKED | {"labels": 2, "extra_share": 0.0})
     truths = cycle([evaluation.SMALL.truth, differing()])

@@ -139,6 +139,7 @@ def meanwhile_removed(stage: Stage, row: Any, ask: Ask) -> HttpResponse:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", REST)
 def test_the_rest_interface_says_what_is_gone(stage: Stage, act: str) -> None:
     what, method, address, body = REST[act]
@@ -158,6 +159,7 @@ def test_the_rest_interface_says_what_is_gone(stage: Stage, act: str) -> None:
     assert AuditEntry.objects.count() == audited + 1  # the removal, once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", PAGES)
 def test_pages_say_what_is_gone(stage: Stage, act: str) -> None:
     what, address, named = PAGES[act]
@@ -181,6 +183,7 @@ def run_of(stage: Stage) -> Upload:
 NAMING = {"goal": "single", "run": "run1"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("there", [False, True], ids=["draft", "change"])
 def test_a_round_that_names_a_run_which_is_removed_meanwhile_is_refused(
@@ -211,6 +214,7 @@ def test_a_run_that_a_round_names_since_a_moment_ago_is_kept(stage: Stage) -> No
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
 
 
+@pytest.mark.slow
 def test_a_page_about_what_is_gone_leads_to_what_is_there(stage: Stage) -> None:
     key, upload = stage.key(), stage.upload()
     uploads.remove(upload=upload, by=stage.first)
@@ -227,6 +231,7 @@ def test_a_page_about_what_is_gone_leads_to_what_is_there(stage: Stage) -> None:
     assert "To the campaign<" not in nowhere.content.decode()
 
 
+@pytest.mark.slow
 def test_no_way_leads_back_to_the_page_of_what_is_gone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def _disputed(campaign: Campaign) -> Round:
     return row
 
 
+@pytest.mark.slow
 def test_it_is_that_of_the_labels_that_estimates_rest_on(disputed: Round) -> None:
     shown = latest(disputed)
     labels = judging.labels(draws_behind(shown).values("pair"))
@@ -89,6 +90,7 @@ def test_it_is_that_of_the_labels_that_estimates_rest_on(disputed: Round) -> Non
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_of_it_goes_into_an_estimate(
     disputed: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_other_ways_are_beside_the_mean_and_the_mean_is_the_estimate(disputed: R
     assert all(one < two for one, two in lower if one is not None)
 
 
+@pytest.mark.slow
 def test_where_all_agree_every_way_is_the_mean(campaign: Campaign) -> None:
     """Every pair by the same two people: of one label the model may think what it likes."""
     judged = evaluation.drawn(campaign, labels=2, extra_share=0.0, batch_size=30)
@@ -152,6 +155,7 @@ def test_a_majority_is_what_a_campaign_of_single_labels_like_it_would_give(
             assert value == pytest.approx(expected[tag], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_excluded_people_are_none_of_those_told_of(disputed: Round) -> None:
     by, cara = (
         disputed.campaign.created_by,
@@ -168,6 +172,7 @@ def test_excluded_people_are_none_of_those_told_of(disputed: Round) -> None:
     assert {"anna", "ben"} <= names
 
 
+@pytest.mark.slow
 def test_the_page_the_answer_and_the_report_say_the_same(
     disputed: Round, organizer: Client
 ) -> None:
@@ -205,6 +210,7 @@ def test_the_report_names_nobody(disputed: Round) -> None:
         assert name not in written
 
 
+@pytest.mark.slow
 def test_before_any_batch_the_answer_is_empty(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     client = rest.client_of(campaign.created_by)
@@ -213,6 +219,7 @@ def test_before_any_batch_the_answer_is_empty(campaign: Campaign) -> None:
     assert client.get(f"/api/campaigns/{campaign.slug}/label-quality/?round=7").status_code == 404
 
 
+@pytest.mark.slow
 def test_estimates_of_an_earlier_version_have_none(
     judged: Round, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +228,7 @@ def test_estimates_of_an_earlier_version_have_none(
     assert "These estimates are from an earlier version" in said
 
 
+@pytest.mark.slow
 def test_with_one_label_a_pair_nothing_is_compared(campaign: Campaign, organizer: Client) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 1000)
@@ -318,6 +326,7 @@ def test_a_machine_judge_stands_beside_people_and_is_none_of_them(disputed: Roun
     assert places == sorted(places, reverse=True), "the most lenient first"
 
 
+@pytest.mark.slow
 def test_somebody_s_page_has_what_the_model_says(disputed: Round, organizer: Client) -> None:
     anna = disputed.campaign.memberships.get(user__username="anna").user
     said = text(organizer.get(address("person", disputed.campaign, anna.pk)))

@@ -85,6 +85,7 @@ def test_the_numbers_of_a_running_round_hold_at_every_look(judged: Round) -> Non
         assert high > at_one[tag][1]
 
 
+@pytest.mark.slow
 def test_those_of_a_round_that_has_ended_hold_at_that_look(
     judged: Round, campaign: Campaign
 ) -> None:
@@ -98,6 +99,7 @@ def test_those_of_a_round_that_has_ended_hold_at_that_look(
     assert outcome.digest == shown.digest
 
 
+@pytest.mark.slow
 def test_a_round_of_one_batch_has_one_look(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, batch_size=60)
     shown = to_the_end(row, campaign)
@@ -144,6 +146,7 @@ def test_rounds_together_count_the_batches_of_all(campaign: Campaign) -> None:
     assert (last.look, sum(last.all_batches.values())) == (0, planned)
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_estimates_of_an_earlier_version_say_what_they_are(
     judged: Round, campaign: Campaign, organizer: Client
@@ -188,6 +191,7 @@ def number_in(text: str | None) -> int:
 # ------------------------------------------------------------------------ what is said where
 
 
+@pytest.mark.slow
 def test_pages_say_at_which_looks_their_numbers_hold(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -203,6 +207,7 @@ def test_pages_say_at_which_looks_their_numbers_hold(
         assert AT_EVERY not in said
 
 
+@pytest.mark.slow
 def test_a_round_that_is_stopped_early_stays_valid_at_every_look(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -217,6 +222,7 @@ def test_a_round_that_is_stopped_early_stays_valid_at_every_look(
     assert AT_EVERY in files.path_of(page.file).read_text()
 
 
+@pytest.mark.slow
 def test_answers_and_files_say_it_in_a_field(judged: Round, campaign: Campaign) -> None:
     client = client_of(campaign.created_by)
 
@@ -273,6 +279,7 @@ def export(row: Round, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_scores_of_a_running_round_hold_as_its_own_do(
     judged: Round, campaign: Campaign, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def answers(judge: MachineJudge) -> dict[str, int]:
     return {outcome: list(rows).count(outcome) for outcome in set(rows)}
 
 
+@pytest.mark.slow
 def test_every_pair_is_asked_about_once_and_its_grade_becomes_a_prediction(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -121,6 +122,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "FIRST_WAIT", 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reply", "outcome", "grade"), REPLIES)
 def test_whatever_comes_back_is_a_grade_or_a_reason(
     campaign: Campaign, settings: Any, impatient: None, reply: Reply, outcome: str, grade: int
@@ -136,6 +138,7 @@ def test_whatever_comes_back_is_a_grade_or_a_reason(
         assert row.reply.isprintable()
 
 
+@pytest.mark.slow
 def test_a_document_that_gives_orders_gets_a_grade_of_the_scale_at_worst(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -166,6 +169,7 @@ def test_no_document_holds_its_own_mark(campaign: Campaign, stub: Chat) -> None:
     assert found.group(2) == attack
 
 
+@pytest.mark.slow
 def test_redirects_are_not_followed_and_the_key_goes_nowhere_else(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +186,7 @@ def test_redirects_are_not_followed_and_the_key_goes_nowhere_else(
         assert stub.seen[0].headers["Authorization"] == f"Bearer {chat.KEY}"
 
 
+@pytest.mark.slow
 def test_a_key_is_never_stored_shown_or_logged(
     campaign: Campaign,
     settings: Any,
@@ -206,6 +211,7 @@ def test_a_key_is_never_stored_shown_or_logged(
         assert chat.KEY not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_what_no_call_can_mend_ends_all_at_once(
     campaign: Campaign, stub: Chat, status: int
@@ -232,6 +238,7 @@ def test_a_missing_key_is_told_before_anything_is_sent(
 # ------------------------------------------------------------------------- again, and how often
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_fails_now_and_then_loses_nothing(
     campaign: Campaign, stub: Chat, impatient: None
 ) -> None:
@@ -251,6 +258,7 @@ def test_an_endpoint_that_fails_now_and_then_loses_nothing(
     assert max(stub.pairs.values()) == 4
 
 
+@pytest.mark.slow
 def test_the_endpoint_may_ask_to_be_left_alone(campaign: Campaign, stub: Chat) -> None:
     stub.answer = lambda _seen: chat.error(429, "slow down", Retry_After="120")
     judge = added(campaign, max_calls=1000)
@@ -271,6 +279,7 @@ def test_the_endpoint_may_ask_to_be_left_alone(campaign: Campaign, stub: Chat) -
     assert "10 times in a row" in judge.ended
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_down_is_noticed_and_what_is_left_is_asked_later(
     campaign: Campaign, stub: Chat, impatient: None
 ) -> None:
@@ -289,6 +298,7 @@ def test_an_endpoint_that_is_down_is_noticed_and_what_is_left_is_asked_later(
     assert answers(judge) == {"graded": len(pool)}
 
 
+@pytest.mark.slow
 def test_a_model_that_never_gives_a_grade_does_not_cost_the_whole_ceiling(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -303,6 +313,7 @@ def test_a_model_that_never_gives_a_grade_does_not_cost_the_whole_ceiling(
 # ------------------------------------------------------------------------- ceilings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ceiling", [1, 7, 30])
 def test_the_ceiling_of_calls_holds_whatever_is_retried_at_once(
     campaign: Campaign, settings: Any, impatient: None, ceiling: int
@@ -319,6 +330,7 @@ def test_the_ceiling_of_calls_holds_whatever_is_retried_at_once(
             judges.start(judge=judge, by=judge.created_by)
 
 
+@pytest.mark.slow
 def test_the_ceiling_of_cost_holds_and_what_was_not_needed_is_given_back(
     campaign: Campaign, settings: Any
 ) -> None:
@@ -333,6 +345,7 @@ def test_the_ceiling_of_cost_holds_and_what_was_not_needed_is_given_back(
         assert "ceiling of cost, 0.01" in judge.ended
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_tells_no_tokens_is_taken_to_cost_the_most(
     campaign: Campaign, settings: Any
 ) -> None:
@@ -348,6 +361,7 @@ def test_an_endpoint_that_tells_no_tokens_is_taken_to_cost_the_most(
 # ------------------------------------------------------------------------- start, stop, order
 
 
+@pytest.mark.slow
 def test_what_was_answered_is_never_asked_again(campaign: Campaign, stub: Chat) -> None:
     first = asked(campaign, max_calls=20)
     judges.change(judge=first, by=first.created_by, chosen={"max_calls": 1000})
@@ -361,6 +375,7 @@ def test_what_was_answered_is_never_asked_again(campaign: Campaign, stub: Chat) 
     assert names == {("small v1", 20), ("small v1 (2)", len(pool))}
 
 
+@pytest.mark.slow
 def test_slices_go_on_where_the_one_before_ended(
     campaign: Campaign, stub: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,6 +389,7 @@ def test_slices_go_on_where_the_one_before_ended(
     assert set(stub.pairs.values()) == {1}
 
 
+@pytest.mark.slow
 def test_stopping_waits_for_what_was_sent_and_hands_in_what_there_is(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -408,6 +424,7 @@ def test_stopping_waits_for_what_was_sent_and_hands_in_what_there_is(
         judges.stop(judge=judge, by=judge.created_by)
 
 
+@pytest.mark.slow
 def test_another_prompt_is_another_version_and_is_asked_anew(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -428,6 +445,7 @@ def test_another_prompt_is_another_version_and_is_asked_anew(
     assert {made.name for made in Prediction.objects.all()} == {"small v1", "small v2"}
 
 
+@pytest.mark.slow
 def test_the_prompt_holds_topic_scale_and_document(campaign: Campaign, stub: Chat) -> None:
     campaign.topics.update(description="What <it> {grades} is", narrative="")
     asked(campaign, max_calls=1)
@@ -442,6 +460,7 @@ def test_the_prompt_holds_topic_scale_and_document(campaign: Campaign, stub: Cha
     assert form["schema"]["properties"]["grade"]["enum"] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_best_pairs_of_a_drafted_round_come_first(campaign: Campaign, stub: Chat) -> None:
     row = evaluation.drafted(campaign, goal="single", run="run1", measure="DCG@10")
     judge = asked(campaign, max_calls=30)
@@ -455,6 +474,7 @@ def test_the_best_pairs_of_a_drafted_round_come_first(campaign: Campaign, stub: 
     assert size[chosen].min() >= np.delete(size, chosen).max()
 
 
+@pytest.mark.slow
 def test_without_a_round_what_many_runs_return_comes_first(campaign: Campaign, stub: Chat) -> None:
     judge = asked(campaign, max_calls=12)
 

@@ -42,6 +42,7 @@ def page(client: Client, name: str, *args: object) -> str:
     return client.get(reverse(name, args=args)).content.decode()
 
 
+@pytest.mark.slow
 def test_an_organizer_adds_one_starts_it_and_uses_what_it_said(
     campaign: Campaign, organizer: Client, stub: Chat
 ) -> None:
@@ -105,6 +106,7 @@ def judged_with(campaign: Campaign, stub: Chat, **plan: Any) -> MachineJudge:
     return MachineJudge.objects.get()
 
 
+@pytest.mark.slow
 def test_agreement_with_people_is_told_with_its_interval_and_worth(
     campaign: Campaign, organizer: Client, stub: Chat
 ) -> None:
@@ -127,6 +129,7 @@ def test_agreement_with_people_is_told_with_its_interval_and_worth(
     assert 'class="chart confusion"' in shown
 
 
+@pytest.mark.slow
 def test_weights_are_one_over_the_probabilities_of_the_draw(campaign: Campaign, stub: Chat) -> None:
     """Against the sums that follow from the rows of the draws alone."""
     judge = judged_with(campaign, stub, budget=60, batch_size=60, extra_share=0.4)
@@ -147,6 +150,7 @@ def test_weights_are_one_over_the_probabilities_of_the_draw(campaign: Campaign, 
 WHOLE_TOPICS = {"method": "query", "measure": "ERR@10", "budget": 60, "batch_size": 60}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "words", "weighted"),
     [
@@ -201,6 +205,7 @@ def test_nothing_is_said_before_anybody_judged() -> None:
     assert findings_on({}) == []
 
 
+@pytest.mark.slow
 def test_its_grades_feed_the_design_and_the_difference_estimator_and_no_judgment(
     campaign: Campaign, stub: Chat
 ) -> None:
@@ -220,6 +225,7 @@ def test_its_grades_feed_the_design_and_the_difference_estimator_and_no_judgment
     assert names == {"anna", "ben"}
 
 
+@pytest.mark.slow
 def test_programs_do_the_same(campaign: Campaign, stub: Chat) -> None:
     client = rest.client_of(campaign.created_by)
     base = f"/api/campaigns/{campaign.slug}/"
@@ -256,6 +262,7 @@ def test_programs_do_the_same(campaign: Campaign, stub: Chat) -> None:
     assert Prediction.objects.get().pair_count == 20
 
 
+@pytest.mark.slow
 def test_assessors_learn_nothing_of_it(campaign: Campaign, stub: Chat) -> None:
     judge = judged_with(campaign, stub)
     anna = User.objects.get(username="anna")

@@ -27,6 +27,7 @@ def points(*values: float | None) -> list[histories.PanelPoint]:
     return [histories.PanelPoint(at, value, 0.0, 1.0) for at, value in enumerate(values, start=1)]
 
 
+@pytest.mark.slow
 def test_a_ranking_of_many_runs_can_be_folded_by_tier(
     judged: Round, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +62,7 @@ def test_all_runs_are_lines_and_the_first_stand_out(
     assert history_figures.history_figure(table, later, whole=True).overview is None
 
 
+@pytest.mark.slow
 def test_runs_are_chosen_for_the_history(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_value_that_stands_alone_is_a_dash_of_the_overview() -> None:
     assert float(start[0]) < float(end[0]) <= 100.0
 
 
+@pytest.mark.slow
 def test_the_history_takes_as_many_statements_for_any_number_of_batches(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

@@ -193,6 +193,7 @@ def test_whole_topics_serve_expected_reciprocal_rank(campaign: Campaign) -> None
     assert set(values(row, "DCG@5")) == set(RUNS)
 
 
+@pytest.mark.slow
 def test_whole_topics_serve_ratios_without_their_bias(campaign: Campaign) -> None:
     """A drawn topic is judged whole, though the measure looks at ten ranks: it counts exactly."""
     reported = ["AP", "Rprec", "P@5"]
@@ -217,6 +218,7 @@ def reciprocal_rank(order: list[int]) -> float:
     return float(np.mean(found))
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_some_topics_are_judged_whole_or_not_at_all(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, method="query", measure="ERR", budget=30, batch_size=30))
@@ -295,6 +297,7 @@ def plan_again(row: Round) -> None:
     factories.run_due_jobs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", PLANNED)
 def test_planning_again_adds_nothing(campaign: Campaign, method: str) -> None:
     row = judge_first_batch(drawn(campaign, **PLANNED[method]))
@@ -305,6 +308,7 @@ def test_planning_again_adds_nothing(campaign: Campaign, method: str) -> None:
     assert Draw.objects.filter(round=row).count() == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", PLANNED)
 @pytest.mark.on_both
 def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(
@@ -327,6 +331,7 @@ def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(
 # ------------------------------------------------------------------------- predicted grades
 
 
+@pytest.mark.slow
 def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) -> None:
     lines = [
         f"t{topic} d{doc} {grade_of(f't{topic}', f'd{doc}')}\n"

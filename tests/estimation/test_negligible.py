@@ -39,6 +39,7 @@ def table_of(row: Round, measure: str | None = None) -> RankingTable:
     return table
 
 
+@pytest.mark.slow
 def test_what_is_known_is_equivalent_and_page_rest_report_and_file_say_so(
     campaign: Campaign, organizer: Client, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def _score_says_the_same(collection: Path, pairs: selectors.Pairwise, folder: Pa
             assert told == (pairs.verdicts[i, j], pairs.equivalent[i, j], ALL)
 
 
+@pytest.mark.slow
 def test_it_is_about_the_round_s_own_measure_alone(campaign: Campaign) -> None:
     row = judged_with(campaign, ALL)
     assert not table_of(row, "P@10").pairs.equivalent.any()  # type: ignore[union-attr]
@@ -102,6 +104,7 @@ def test_without_it_nothing_is_equivalent_and_numbers_are_as_ever(judged: Round)
     assert EQUIVALENT not in pair_states(judged, table.pairs).state
 
 
+@pytest.mark.slow
 def test_a_recompute_from_scratch_gives_the_same_bits(campaign: Campaign) -> None:
     row = judged_with(campaign, 0.5)
     shown = selectors.latest_estimates(row)
@@ -111,6 +114,7 @@ def test_a_recompute_from_scratch_gives_the_same_bits(campaign: Campaign) -> Non
     assert again.digest == shown.digest
 
 
+@pytest.mark.slow
 def test_pairs_are_foretold_one_by_one(campaign: Campaign) -> None:
     """Every open pair goes on or is out of reach, in words as well."""
     row = judged_with(campaign, 0.0)
@@ -137,6 +141,7 @@ def test_it_is_a_number_from_0(campaign: Campaign, difference: float) -> None:
     assert caught.value.field == "negligible"
 
 
+@pytest.mark.slow
 def test_it_is_frozen_with_the_draw(campaign: Campaign) -> None:
     row = judged_with(campaign, 0.5)
     with pytest.raises(UserError, match="frozen"):

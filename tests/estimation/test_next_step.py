@@ -181,6 +181,7 @@ def test_every_state_has_a_case() -> None:
     assert {state for state, _ in CASES} == set(STATES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("state", "make"), CASES, ids=[make.__name__ for _, make in CASES])
 def test_every_state_has_its_step_on_every_page(
     state: str, make: Callable[[Campaign], object], campaign: Campaign
@@ -201,6 +202,7 @@ def test_every_state_has_its_step_on_every_page(
     assert told["next"]["waits"] == found.waits
 
 
+@pytest.mark.slow
 def test_who_closes_before_anything_is_judged_is_not_sent_to_results(campaign: Campaign) -> None:
     evaluation.worker_alive()
     evaluation.drawn(campaign)
@@ -217,6 +219,7 @@ def test_an_empty_campaign_asks_for_everything() -> None:
     assert step(empty).what == "Upload topics, documents and runs"
 
 
+@pytest.mark.slow
 def test_a_file_that_is_read_while_people_judge_is_no_step(campaign: Campaign) -> None:
     evaluation.worker_alive()
     judging(campaign)
@@ -225,6 +228,7 @@ def test_a_file_that_is_read_while_people_judge_is_no_step(campaign: Campaign) -
     assert step(campaign).state == "judging"
 
 
+@pytest.mark.slow
 def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
     evaluation.drawn(campaign, budget=60, batch_size=60, extra_share=0)
     evaluation.judge(campaign, 10)
@@ -235,6 +239,7 @@ def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
     assert found.days_left == pytest.approx((found.expected - 10) / 5.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_nobody_but_its_organizers_sees_the_bar(campaign: Campaign) -> None:
     judging(campaign)
     (anna,) = factories.assessors(campaign, "new-anna")

@@ -41,6 +41,7 @@ def count_of_buttons(page: str, campaign: Campaign) -> int:
     )
 
 
+@pytest.mark.slow
 def test_an_empty_campaign_cannot_be_opened_and_says_why(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -81,6 +82,7 @@ def test_every_page_has_the_state_and_one_button(campaign: Campaign, organizer: 
             assert organizer.post(address(there, campaign)).status_code == 302
 
 
+@pytest.mark.slow
 def test_the_button_comes_back_to_its_page_and_never_leaves_the_site(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -92,6 +94,7 @@ def test_the_button_comes_back_to_its_page_and_never_leaves_the_site(
     assert away["Location"] == address("campaign-home", campaign)
 
 
+@pytest.mark.slow
 def test_assessors_see_no_button(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     anna = Client()
@@ -100,6 +103,7 @@ def test_assessors_see_no_button(campaign: Campaign) -> None:
     assert buttons(page) == []
 
 
+@pytest.mark.slow
 def test_what_is_drawn_in_a_draft_says_that_it_waits_for_the_button(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -124,6 +128,7 @@ def test_a_closed_campaign_is_not_nagged_about(judged: Round, organizer: Client)
         assert nag not in said, nag
 
 
+@pytest.mark.slow
 def test_a_draw_opens_the_campaign_if_that_was_asked_for(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -137,6 +142,7 @@ def test_a_draw_opens_the_campaign_if_that_was_asked_for(
     assert AuditEntry.objects.get(action="campaign open").actor == campaign.created_by
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [Campaign.State.PAUSED, Campaign.State.CLOSED])
 def test_a_draw_opens_no_campaign_that_somebody_ended_or_paused(
     campaign: Campaign, state: str

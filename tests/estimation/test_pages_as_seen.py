@@ -131,6 +131,7 @@ def test_the_guide_names_the_keys_of_the_scale(grades: int, last: str) -> None:
     assert f"<kbd>0</kbd> – <kbd>{last}</kbd>" in shown
 
 
+@pytest.mark.slow
 def test_decisions_offer_nothing_to_decide_before_a_round_is_drawn(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -141,6 +142,7 @@ def test_decisions_offer_nothing_to_decide_before_a_round_is_drawn(
     assert "Decide the rest" in text(organizer.get(address("decisions", campaign)))
 
 
+@pytest.mark.slow
 def test_no_line_breaks_between_a_number_and_its_percent_sign(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -33,6 +33,7 @@ def test_live_without_a_number_leads_to_the_current_round(
     assert organizer.get(address("live", campaign))["Location"] == there
 
 
+@pytest.mark.slow
 def test_live_before_the_first_batch_says_what_happens_next(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -44,6 +45,7 @@ def test_live_before_the_first_batch_says_what_happens_next(
         assert organizer.get(address(name, campaign, 1)).status_code == 200
 
 
+@pytest.mark.slow
 def test_live_shows_every_run_in_the_order_of_tiers_with_its_interval(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -59,6 +61,7 @@ def test_live_shows_every_run_in_the_order_of_tiers_with_its_interval(
     assert re.search(r"\d\.\d+ – \d\.\d+", said)
 
 
+@pytest.mark.slow
 def test_live_switches_the_measure_and_ignores_unknown_ones(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -67,6 +70,7 @@ def test_live_switches_the_measure_and_ignores_unknown_ones(
     assert organizer.get(there, {"measure": "RBP(p=0.5)"}).context["table"].measure == "DCG@10"
 
 
+@pytest.mark.slow
 def test_live_warns_when_no_worker_is_alive(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -79,6 +83,7 @@ def test_live_warns_when_no_worker_is_alive(
     assert "worker alive" in said
 
 
+@pytest.mark.slow
 def test_what_waits_for_a_worker_that_reads_uploads_alone_says_so(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -167,6 +172,7 @@ def test_hostile_tags_are_escaped_everywhere(organizer: Client, campaign: Campai
         assert "<script>x" not in content
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_lower_bounds_are_called_so(judged: Round, campaign: Campaign, organizer: Client) -> None:
     latest = selectors.latest_estimates(judged)
@@ -177,6 +183,7 @@ def test_lower_bounds_are_called_so(judged: Round, campaign: Campaign, organizer
     assert said.count("≥") == 1
 
 
+@pytest.mark.slow
 def test_reports_are_asked_for_made_and_downloaded(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -201,6 +208,7 @@ def test_reports_are_asked_for_made_and_downloaded(
     assert Report.objects.count() == len(REPORTS)
 
 
+@pytest.mark.slow
 def test_reports_before_the_first_batch(campaign: Campaign, organizer: Client) -> None:
     evaluation.drawn(campaign)
     assert "Nothing to take along yet" in text(organizer.get(address("reports", campaign, 1)))
@@ -222,6 +230,7 @@ def test_newer_estimates_ask_for_newer_reports(
     assert "Earlier" in said
 
 
+@pytest.mark.slow
 def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -240,6 +249,7 @@ def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
     assert organizer.get(address("report-view", campaign, 1, csv.pk)).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_report_says_what_a_reader_must_know(judged: Round) -> None:
     report = evaluation.made_reports(judged, "report.html")[0]
     latest = selectors.latest_estimates(judged)

@@ -52,6 +52,7 @@ def content(response: HttpResponse) -> str:
     return response.content.decode()
 
 
+@pytest.mark.slow
 def test_many_files_come_in_at_once_and_their_kinds_are_guessed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_file_whose_reading_failed_says_so_and_is_not_waited_for(
     assert "every 2s" not in said
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_read_can_be_canceled(campaign: Campaign, organizer: Client) -> None:
     send(organizer, campaign, ("topics.tsv", TOPICS))
     upload = campaign.uploads.get()
@@ -234,6 +236,7 @@ def test_a_file_is_removed_with_what_it_brought(campaign: Campaign, organizer: C
     assert not Topic.objects.exists()
 
 
+@pytest.mark.slow
 def test_material_of_a_drawn_round_stays() -> None:
     made = evaluation.with_material(slug="drawn")
     evaluation.drawn(made)
@@ -275,6 +278,7 @@ def test_a_closed_campaign_takes_no_files(campaign: Campaign, organizer: Client)
     assert not Upload.objects.exists()
 
 
+@pytest.mark.slow
 def test_topics_and_documents_are_listed_searched_and_escaped(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -291,6 +295,7 @@ def test_topics_and_documents_are_listed_searched_and_escaped(
     assert "A &lt;b&gt;bold&lt;/b&gt; text" in content(page)
 
 
+@pytest.mark.slow
 def test_long_lists_come_in_pages_that_keep_the_search(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -59,6 +59,7 @@ def bare() -> Campaign:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ORGANIZING)
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_for_organizers_of_the_campaign(role: str, name: str, bare: Campaign) -> None:
@@ -83,6 +84,7 @@ def test_changes_need_a_post(name: str, bare: Campaign) -> None:
     assert as_role("organizer", bare).get(address(name, bare, 1)).status_code == 405
 
 
+@pytest.mark.slow
 def test_a_round_of_another_campaign_is_not_reached_by_its_number(organizer: Client) -> None:
     other = evaluation.with_material(slug="other")
     rounds.draft(campaign=other, by=other.created_by, plan=evaluation.plan())
@@ -90,6 +92,7 @@ def test_a_round_of_another_campaign_is_not_reached_by_its_number(organizer: Cli
     assert organizer.get(address("round-detail", campaign, 1)).status_code == 404
 
 
+@pytest.mark.slow
 def test_reports_of_one_round_are_not_reached_through_another(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -123,6 +126,7 @@ def test_home_of_an_empty_campaign_asks_for_material() -> None:
     assert "No worker is alive" in said
 
 
+@pytest.mark.slow
 def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Client) -> None:
     evaluation.worker_alive()
     said = text(organizer.get(address("campaign-home", campaign)))
@@ -134,6 +138,7 @@ def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Cl
     assert "Nothing. What was asked for is under way." in said
 
 
+@pytest.mark.slow
 def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) -> None:
     evaluation.drawn(campaign, labels=3, extra_share=0)
     factories.stored_upload(campaign, b"1 Q0 broken\n", name="broken.run", kind="run")
@@ -149,6 +154,7 @@ def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) 
     assert said.index("disk full") < said.index("1 file was rejected"), "the worst comes first"
 
 
+@pytest.mark.slow
 def test_home_names_who_is_silent_and_what_to_look_at(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -170,6 +176,7 @@ def test_home_names_who_is_silent_and_what_to_look_at(
     assert "judged nothing" not in text(organizer.get(home)), "nobody could"
 
 
+@pytest.mark.slow
 def test_home_tells_of_pairs_that_wait_for_a_decision(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -184,6 +191,7 @@ def test_home_tells_of_pairs_that_wait_for_a_decision(
     assert "1 pair waits for your decision" in said
 
 
+@pytest.mark.slow
 def test_queries_do_not_grow_with_what_is_shown(
     judged: Round, campaign: Campaign, organizer: Client, django_assert_max_num_queries: Any
 ) -> None:
@@ -213,6 +221,7 @@ def test_pages_load_neither_scipy_nor_the_arithmetic() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_admins_look_at_rounds_and_numbers_but_change_nothing(judged: Round) -> None:
     client = Client()
     client.force_login(User.objects.create_superuser("the-admin"))

@@ -63,6 +63,7 @@ def test_a_round_is_planned_previewed_changed_and_drawn(
     assert "is frozen" in text(refused)
 
 
+@pytest.mark.slow
 def test_the_form_offers_the_choices_of_the_round_before_but_not_its_seed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_design_that_cannot_be_made_says_why_and_cannot_be_drawn(
     assert address("round-draw", campaign, row.number) not in response.content.decode()
 
 
+@pytest.mark.slow
 def test_saving_by_htmx_answers_with_the_preview_alone(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -112,6 +114,7 @@ def test_saving_by_htmx_answers_with_the_preview_alone(
     assert "hx-get" in content, "it goes on asking until the preview is there"
 
 
+@pytest.mark.slow
 def test_a_wrong_choice_by_htmx_brings_the_form_back_and_so_does_mending_it(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -125,6 +128,7 @@ def test_a_wrong_choice_by_htmx_brings_the_form_back_and_so_does_mending_it(
     assert "had_errors" not in mended.content.decode()
 
 
+@pytest.mark.slow
 def test_the_preview_is_sent_again_only_when_something_has_changed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -139,6 +143,7 @@ def test_the_preview_is_sent_again_only_when_something_has_changed(
     assert "hx-trigger" not in second.content.decode(), "nothing more to wait for"
 
 
+@pytest.mark.slow
 def test_the_preview_leads_to_the_frozen_page_after_the_draw(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -147,6 +152,7 @@ def test_the_preview_leads_to_the_frozen_page_after_the_draw(
     assert response["HX-Redirect"] == address("round-detail", campaign, row.number)
 
 
+@pytest.mark.slow
 def test_a_drafted_round_is_discarded_and_a_drawn_one_is_not(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -158,6 +164,7 @@ def test_a_drafted_round_is_discarded_and_a_drawn_one_is_not(
     assert Round.objects.exists()
 
 
+@pytest.mark.slow
 def test_every_goal_and_method_has_a_preview(campaign: Campaign, organizer: Client) -> None:
     for values in (
         {"goal": "single", "run": "run1"},
@@ -170,6 +177,7 @@ def test_every_goal_and_method_has_a_preview(campaign: Campaign, organizer: Clie
         assert "What it buys" in said, values
 
 
+@pytest.mark.slow
 def test_a_list_of_runs_that_scrolls_says_so_and_how_many_there_are() -> None:
     made = evaluation.with_material(
         material=small_material(topics=4, documents=20, runs=19, depth=8), slug="many"

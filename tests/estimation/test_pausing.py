@@ -30,6 +30,7 @@ def two_rounds(campaign: Campaign) -> tuple[Round, Round]:
     return first, second
 
 
+@pytest.mark.slow
 def test_what_is_handed_out_is_of_the_rounds_that_go_on(campaign: Campaign) -> None:
     first, second = two_rounds(campaign)
     evaluation.judge(campaign, 3)
@@ -44,6 +45,7 @@ def test_what_is_handed_out_is_of_the_rounds_that_go_on(campaign: Campaign) -> N
     assert states == {Batch.State.HELD}
 
 
+@pytest.mark.slow
 def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     first = Batch.objects.filter(round_batch__round=row).order_by("number")[0]
@@ -69,6 +71,7 @@ def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign)
     assert Judgment.objects.count() > before
 
 
+@pytest.mark.slow
 def test_a_batch_that_an_exclusion_opens_again_is_held_while_its_round_pauses(
     campaign: Campaign,
 ) -> None:
@@ -91,6 +94,7 @@ def test_a_batch_that_an_exclusion_opens_again_is_held_while_its_round_pauses(
     assert first.remaining > 0
 
 
+@pytest.mark.slow
 def test_a_pause_changes_no_number(campaign: Campaign) -> None:
     """The same round with a pause and without one: the same sample, labels and estimates."""
     row = evaluation.drawn(campaign, extra_share=0.0)
@@ -108,6 +112,7 @@ def test_a_pause_changes_no_number(campaign: Campaign) -> None:
     assert twin.estimate_sets.order_by("-number").first().digest == digest  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_planned_in_a_pause_waits_for_its_end(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, method="adaptive", extra_share=0.0)
     size = Batch.objects.get(round_batch__round=row).pair_count
@@ -130,6 +135,7 @@ def test_a_batch_that_is_planned_in_a_pause_waits_for_its_end(campaign: Campaign
     assert row.state == Round.State.COMPLETE
 
 
+@pytest.mark.slow
 def test_a_round_that_pauses_can_be_ended(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 30)
@@ -143,6 +149,7 @@ def test_a_round_that_pauses_can_be_ended(campaign: Campaign) -> None:
     assert states == {Batch.State.COMPLETE, Batch.State.DROPPED}
 
 
+@pytest.mark.slow
 def test_who_pauses_twice_is_told(campaign: Campaign) -> None:
     draft = evaluation.drafted(campaign)
     with pytest.raises(UserError, match="not being judged"):
@@ -156,6 +163,7 @@ def test_who_pauses_twice_is_told(campaign: Campaign) -> None:
     assert AuditEntry.objects.filter(action="pause round").count() == 1
 
 
+@pytest.mark.slow
 def test_page_and_rest_pause_and_go_on(campaign: Campaign, organizer: Client) -> None:
     row = evaluation.drawn(campaign)
     shown = text(organizer.post(address("round-pause", campaign, row.number), follow=True))

@@ -29,6 +29,7 @@ def test_who_sees_the_pages(campaign: Campaign, role: str) -> None:
     assert client.get(address("prediction-detail", campaign, row)).status_code == ORGANIZING[role]
 
 
+@pytest.mark.slow
 def test_page_and_rest_tell_the_same(campaign: Campaign, organizer: Client) -> None:
     row = brought(campaign, PROBABILITIES, "a model.tsv")
     base = f"/api/campaigns/{campaign.slug}/predictions/"
@@ -62,6 +63,7 @@ def test_costs_have_no_grades(campaign: Campaign, organizer: Client) -> None:
     assert "next to what is predicted" not in page
 
 
+@pytest.mark.slow
 def test_more_predictions_are_no_more_statements(campaign: Campaign, organizer: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(

@@ -203,6 +203,7 @@ def test_without_topics_they_are_refused() -> None:
     assert "topics first" in row.errors[0]["message"]
 
 
+@pytest.mark.slow
 def test_they_go_even_after_a_draw_as_long_as_no_round_names_them() -> None:
     made = evaluation.with_material()
     prediction(made, b"t1 d1 1\n", "early.tsv")
@@ -220,6 +221,7 @@ def test_they_go_even_after_a_draw_as_long_as_no_round_names_them() -> None:
     assert not Upload.objects.filter(pk=late.upload_id).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["drafted", "drawn"])
 def test_they_stay_while_a_round_names_them(state: str) -> None:
     made = evaluation.with_material()
@@ -303,6 +305,7 @@ def test_the_order_of_lines_and_other_topics_play_no_part(campaign: Campaign) ->
     assert predictions.grades_for(first, pool).tolist() == [1, 0.5, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_campaigns_pool_takes_them_as_prior() -> None:
     made = evaluation.with_material()
     truth = evaluation.SMALL.truth
@@ -390,6 +393,7 @@ def test_the_page_says_what_they_brought(campaign: Campaign) -> None:
     assert "&lt;judge&gt;.tsv" in page
 
 
+@pytest.mark.slow
 def test_a_drawn_round_does_not_take_their_remove_button_away() -> None:
     made = evaluation.with_material()
     evaluation.drawn(made)
@@ -405,6 +409,7 @@ def test_a_drawn_round_does_not_take_their_remove_button_away() -> None:
     assert not Prediction.objects.exists()
 
 
+@pytest.mark.slow
 def test_programs_upload_and_remove_them() -> None:
     organizer = rest.client_of(User.objects.create_user("olga", is_organizer=True))
     organizer.post("/api/campaigns/", {"name": "news"}, format="json")

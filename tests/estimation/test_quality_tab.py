@@ -71,6 +71,7 @@ def test_who_shares_no_pair_with_anybody_is_not_said_to_agree(judged: Round) -> 
     assert found.agreement is None
 
 
+@pytest.mark.slow
 def test_the_number_of_statements_does_not_grow_with_the_labels(
     judged: Round, organizer: Client
 ) -> None:

@@ -40,6 +40,7 @@ def of(row: Round, **query: object) -> str:
     return f"/api/campaigns/{row.campaign.slug}/rounds/{row.number}/reach/?{given}"
 
 
+@pytest.mark.slow
 def test_a_half_width_sets_the_budget_that_gives_it(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_half_width_sets_the_budget_that_gives_it(
     assert line["half_width_most"] <= wanted * 1.02
 
 
+@pytest.mark.slow
 def test_hours_are_counted_with_the_seconds_of_the_round(drafted: Round) -> None:
     by = drafted.created_by
     rounds.amend(row=drafted, by=by, chosen={"seconds": 60, "labels": 2, "extra_share": 0.0})
@@ -67,6 +69,7 @@ def test_hours_are_counted_with_the_seconds_of_the_round(drafted: Round) -> None
     assert found.hours == pytest.approx(1.0, rel=0.02)
 
 
+@pytest.mark.slow
 def test_rest_answers_without_changing_anything(drafted: Round, organizer: Client) -> None:
     found = organizer.get(of(drafted, target="decided", wanted=0.5)).json()
     assert found["budget"] == found["careful"] >= found["hoped"]
@@ -76,6 +79,7 @@ def test_rest_answers_without_changing_anything(drafted: Round, organizer: Clien
     assert drafted.budget == budget
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_rest_says_what_the_budget_of_the_round_reaches(drafted: Round, organizer: Client) -> None:
     found = organizer.get(of(drafted)).json()
@@ -86,6 +90,7 @@ def test_rest_says_what_the_budget_of_the_round_reaches(drafted: Round, organize
     assert organizer.get(of(drafted)).json()["reached"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -104,6 +109,7 @@ def test_what_is_no_wish_is_refused(
     assert answer.json()["code"] == code
 
 
+@pytest.mark.slow
 def test_out_of_reach_is_said_and_changes_nothing(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -119,6 +125,7 @@ def test_out_of_reach_is_said_and_changes_nothing(
     assert row.budget == budget
 
 
+@pytest.mark.slow
 def test_what_is_no_number_and_two_wishes_at_once_are_answered(
     drafted: Round, organizer: Client
 ) -> None:
@@ -133,6 +140,7 @@ def test_what_is_no_number_and_two_wishes_at_once_are_answered(
     assert drafted.preview, "nothing was changed"
 
 
+@pytest.mark.slow
 def test_fields_that_nobody_typed_into_are_no_wish_and_a_budget_is_one_of_its_own(
     drafted: Round, organizer: Client
 ) -> None:
@@ -146,6 +154,7 @@ def test_fields_that_nobody_typed_into_are_no_wish_and_a_budget_is_one_of_its_ow
     assert drafted.budget == 50
 
 
+@pytest.mark.slow
 def test_a_wish_that_was_typed_is_shown_before_anything_is_drawn(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -156,6 +165,7 @@ def test_a_wish_that_was_typed_is_shown_before_anything_is_drawn(
     assert (drafted.state, drafted.budget) == (Round.State.DRAFTED, 32)
 
 
+@pytest.mark.slow
 def test_batches_stay_a_tenth_of_the_budget_where_nobody_chose_their_size(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -168,6 +178,7 @@ def test_batches_stay_a_tenth_of_the_budget_where_nobody_chose_their_size(
     assert "Somebody else" not in text(answer)
 
 
+@pytest.mark.slow
 def test_a_budget_below_the_size_of_batches_is_one_batch_until_it_rises_again(
     drafted: Round, organizer: Client
 ) -> None:
@@ -184,6 +195,7 @@ def test_a_budget_below_the_size_of_batches_is_one_batch_until_it_rises_again(
     assert answer.status_code == 422, "what somebody typed is not changed for him"
 
 
+@pytest.mark.slow
 def test_the_best_two_have_a_budget_of_their_own(drafted: Round, organizer: Client) -> None:
     last = drafted.preview["reached"][-1]
     assert last["best_least"] == pytest.approx(1.0, abs=0.2)
@@ -200,6 +212,7 @@ def test_the_best_two_have_a_budget_of_their_own(drafted: Round, organizer: Clie
     assert wrong.status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [0.5, 1.0, 2.0])
 def test_the_budget_for_a_width_previews_that_width(campaign: Campaign, wanted: float) -> None:
     """Both ways on the page: what the curve says of a budget is what its own preview says then."""
@@ -216,6 +229,7 @@ def test_the_budget_for_a_width_previews_that_width(campaign: Campaign, wanted: 
     assert promised[0] <= line["half_width"] <= promised[-1], "promised by the same prediction"
 
 
+@pytest.mark.slow
 def test_ends_of_the_curve_impossible_widths_and_no_pace(drafted: Round, organizer: Client) -> None:
     most = drafted.preview["reached"][-1]["budget"]
     found = reaching.answered(drafted, "half_width", 1e-6)
@@ -234,6 +248,7 @@ def test_ends_of_the_curve_impossible_widths_and_no_pace(drafted: Round, organiz
     assert "data-lonely hidden>" in organizer.get(there).content.decode()
 
 
+@pytest.mark.slow
 def test_while_nothing_is_worked_out_and_for_planned_batches_there_is_no_answer(
     drafted: Round,
 ) -> None:
@@ -248,6 +263,7 @@ def test_while_nothing_is_worked_out_and_for_planned_batches_there_is_no_answer(
         reaching.answered(drafted, "hours", 1.0)
 
 
+@pytest.mark.slow
 def test_a_drawn_round_is_not_changed_by_a_wish(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign)
     with pytest.raises(UserError, match=r"not worked out|frozen"):
@@ -259,6 +275,7 @@ def test_a_small_budget_has_one_batch(drafted: Round) -> None:
     assert drafted.budget == drafted.batch_size == 8
 
 
+@pytest.mark.slow
 def test_a_sample_for_one_difference_supports_no_values(drafted: Round) -> None:
     pair = {"goal": "pair", "run": "run1", "baseline": "run2", "floor": 0.0}
     rounds.amend(row=drafted, by=drafted.created_by, chosen=pair)
@@ -274,6 +291,7 @@ def test_what_a_small_budget_reaches_keeps_no_browser_from_sending_the_form() ->
     assert all('min="0"' in field and 'value="0' in field for field in fields)
 
 
+@pytest.mark.slow
 def test_money_stands_beside_hours_where_the_campaign_says_what_one_costs(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:

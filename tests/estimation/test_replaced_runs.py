@@ -70,6 +70,7 @@ def test_before_a_draw_the_new_version_takes_the_place_of_the_old(campaign: Camp
     assert Upload.objects.get(pk=run.upload_id).state == Upload.State.ACCEPTED
 
 
+@pytest.mark.slow
 def test_what_is_drawn_then_is_drawn_as_if_only_the_new_version_had_come(
     campaign: Campaign,
 ) -> None:
@@ -125,6 +126,7 @@ def test_an_old_version_is_not_replaced_twice(campaign: Campaign) -> None:
         replacing.replace(run=run, by=campaign.created_by, file=File(io.BytesIO(b"")), name="x")
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_while_a_round_is_drawn(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
     rounds.request_draw(row=row, by=campaign.created_by)
@@ -134,6 +136,7 @@ def test_nothing_is_replaced_while_a_round_is_drawn(campaign: Campaign) -> None:
     assert not Upload.objects.exclude(replaces=None).exists()
 
 
+@pytest.mark.slow
 def test_a_draw_that_is_asked_for_later_waits_for_the_new_version(campaign: Campaign) -> None:
     """Else the pool would hold the old version under the name of the new one."""
     row = evaluation.drafted(campaign)
@@ -149,6 +152,7 @@ def test_a_draw_that_is_asked_for_later_waits_for_the_new_version(campaign: Camp
 # ---------------------------------------------------------------------------------- after a draw
 
 
+@pytest.mark.slow
 def test_after_a_draw_it_is_told_first_what_a_new_version_changes(campaign: Campaign) -> None:
     row = judged_round(campaign)
     before = values(row)
@@ -189,6 +193,7 @@ def test_no_value_of_another_run_changes(campaign: Campaign, method: str) -> Non
     assert told.digest == latest(row).digest
 
 
+@pytest.mark.slow
 def test_the_new_version_is_a_later_run_and_the_old_one_withdrawn(campaign: Campaign) -> None:
     row = judged_round(campaign)
     old = run_of(campaign)
@@ -217,6 +222,7 @@ def test_the_same_file_again_tells_the_same_value(campaign: Campaign) -> None:
     assert values(row)["run2-v2", "DCG@10"] == pytest.approx(before, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_top_up_reaches_what_only_the_new_version_returns(campaign: Campaign) -> None:
     judged_round(campaign)
     confirm(replace(campaign, with_news("run2")))
@@ -227,6 +233,7 @@ def test_a_top_up_reaches_what_only_the_new_version_returns(campaign: Campaign) 
     assert news.exists()
 
 
+@pytest.mark.slow
 def test_a_version_is_taken_in_for_the_rounds_that_it_was_shown_for(campaign: Campaign) -> None:
     judged_round(campaign)
     upload = replace(campaign, with_news("run2"))
@@ -238,6 +245,7 @@ def test_a_version_is_taken_in_for_the_rounds_that_it_was_shown_for(campaign: Ca
     assert upload.state == Upload.State.CHECKED
 
 
+@pytest.mark.slow
 def test_what_was_drawn_after_the_confirmation_refuses_it_too(campaign: Campaign) -> None:
     """A file that failed, and is tried again after a draw that nobody was shown."""
     upload = replace(campaign, with_news("run2"))
@@ -252,6 +260,7 @@ def test_what_was_drawn_after_the_confirmation_refuses_it_too(campaign: Campaign
     assert "A round was drawn since" in upload.errors[0]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("goal", "named"), [("single", "run"), ("baseline", "baseline")])
 def test_the_run_that_a_round_is_about_stays(campaign: Campaign, goal: str, named: str) -> None:
     evaluation.drawn(campaign, goal=goal, **{named: "run2"})
@@ -260,6 +269,7 @@ def test_the_run_that_a_round_is_about_stays(campaign: Campaign, goal: str, name
     assert refused.value.code == "in_use"
 
 
+@pytest.mark.slow
 def test_a_third_version_follows_the_second(campaign: Campaign) -> None:
     judged_round(campaign)
     confirm(replace(campaign, with_news("run2")))
@@ -271,6 +281,7 @@ def test_a_third_version_follows_the_second(campaign: Campaign) -> None:
 # ---------------------------------------------------------------------------------- drafts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_replaced", [True, False])
 def test_a_draft_says_that_its_run_was_withdrawn_and_what_mends_that(
     campaign: Campaign, organizer: Client, is_replaced: bool

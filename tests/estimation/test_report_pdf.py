@@ -48,6 +48,7 @@ def words(content: bytes) -> list[str]:
     return [each.get_textpage().get_text_range() for each in document]
 
 
+@pytest.mark.slow
 def test_it_says_what_the_page_says_and_nothing_is_cut(judged: Round) -> None:
     shown = selectors.latest_estimates(judged)
     assert shown is not None
@@ -68,6 +69,7 @@ def test_it_says_what_the_page_says_and_nothing_is_cut(judged: Round) -> None:
     assert "weasyprint" not in sys.modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "address", ["file:///etc/passwd", "http://127.0.0.1:9/x.png", "ftp://x/y", "FILE:///etc/hosts"]
 )
@@ -79,6 +81,7 @@ def test_it_fetches_nothing(address: str) -> None:
         assert "the rest" in words(made)[0]
 
 
+@pytest.mark.slow
 def test_a_file_of_this_machine_is_not_in_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     secret = tmp_path_factory.mktemp("secret") / "secret.css"
     secret.write_text("p::after { content: 'leaked' }")
@@ -88,6 +91,7 @@ def test_a_file_of_this_machine_is_not_in_it(tmp_path_factory: pytest.TempPathFa
     assert "leaked" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_without_pango_it_says_what_to_install(
     judged: Round, monkeypatch: pytest.MonkeyPatch
@@ -101,6 +105,7 @@ def test_without_pango_it_says_what_to_install(
     assert Report.objects.filter(refused="").count() >= len(REPORTS) - 2
 
 
+@pytest.mark.slow
 def test_a_site_may_make_none_and_says_so(judged: Round, settings: Any) -> None:
     """The other files are made, and the PDF with them once it is wanted again."""
     settings.REPORT_PDF = False
@@ -117,12 +122,14 @@ def test_what_takes_too_long_is_ended() -> None:
         pdf_report.printed(page("x"), seconds=0.05)
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf_report, "MOST_BYTES", 10)
     with pytest.raises(UserError, match="too large"):
         pdf_report.printed(page("x"))
 
 
+@pytest.mark.slow
 def test_a_hundred_and_fifty_runs_can_be_read() -> None:
     """Each row of a long table is whole on one of the pages, under its header."""
     rows = "".join(
@@ -166,6 +173,7 @@ def test_the_outermost_drawings_of_a_page_are_found() -> None:
     assert found == [DRAWING, "<svg width='1'/>", DRAWING]
 
 
+@pytest.mark.slow
 def test_every_plot_of_the_report_is_a_drawing_for_papers(judged: Round) -> None:
     shown = selectors.latest_estimates(judged)
     assert shown is not None
@@ -184,6 +192,7 @@ def test_every_plot_of_the_report_is_a_drawing_for_papers(judged: Round) -> None
     assert REPORTS["plots.zip"].make(judged, shown) == made
 
 
+@pytest.mark.slow
 def test_the_history_is_among_the_plots(judged: Round) -> None:
     """A panel for every run, with its name and its line, once there is more than one batch."""
     evaluation.judge(judged.campaign, 1000)

@@ -133,6 +133,7 @@ def test_methods_allow_the_intervals_of_the_core_and_no_other(
     assert set(Round.Interval.values) == set(INTERVAL_KINDS)
 
 
+@pytest.mark.slow
 def test_the_database_holds_what_goes_together(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
     table(campaign)
@@ -168,6 +169,7 @@ def test_the_design_is_made_by_the_rule_and_the_floor(
     np.testing.assert_array_equal(found.size, expected.size)
 
 
+@pytest.mark.slow
 def test_predictions_are_kept_for_the_difference_estimator_alone(campaign: Campaign) -> None:
     brought = grades(campaign)
 
@@ -184,6 +186,7 @@ def test_predictions_are_kept_for_the_difference_estimator_alone(campaign: Campa
     assert with_it.preview["measures"] == without.preview["measures"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [
@@ -216,6 +219,7 @@ def test_the_form_brings_every_choice_and_shows_it_again(
         assert (str(stored) if name in ("cost_table", "predictions") else stored) == value
 
 
+@pytest.mark.slow
 def test_a_new_round_is_not_estimated_with_the_earlier_ones_unless_it_says_so(
     campaign: Campaign,
 ) -> None:
@@ -233,6 +237,7 @@ def test_what_the_form_does_not_say_is_the_default(campaign: Campaign) -> None:
     assert (plain.floor, plain.costs, plain.interval) == (0.1, "equal", "student")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "kind"), [("iid", "hoeffding"), ("poisson", "bernstein"), ("poisson", "chernoff")]
 )
@@ -258,6 +263,7 @@ def test_the_preview_says_how_wide_guaranteed_intervals_are(
 # ------------------------------------------------------------------------------- pages and programs
 
 
+@pytest.mark.slow
 def test_the_pages_say_the_unit(campaign: Campaign) -> None:
     client = Client()
     client.force_login(campaign.created_by)
@@ -278,6 +284,7 @@ def test_the_pages_say_the_unit(campaign: Campaign) -> None:
     assert "Of this round alone" in said  # the other one was not drawn
 
 
+@pytest.mark.slow
 def test_a_refused_choice_unfolds_the_form(campaign: Campaign) -> None:
     client = Client()
     client.force_login(campaign.created_by)
@@ -289,6 +296,7 @@ def test_a_refused_choice_unfolds_the_form(campaign: Campaign) -> None:
     assert "Expected one of student, bernstein, chernoff" in text(answer)
 
 
+@pytest.mark.slow
 def test_programs_choose_the_same(campaign: Campaign) -> None:
     table(campaign)
     grades(campaign)
@@ -317,6 +325,7 @@ def test_programs_choose_the_same(campaign: Campaign) -> None:
     assert (changed.json()["interval"], changed.json()["with_earlier"]) == ("chernoff", True)
 
 
+@pytest.mark.slow
 def test_rounds_are_listed_with_as_many_queries_however_many(
     campaign: Campaign, django_assert_max_num_queries: Any
 ) -> None:

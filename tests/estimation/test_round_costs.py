@@ -49,6 +49,7 @@ def reading_times(pool: Pool) -> np.ndarray:
     return times / times.mean()
 
 
+@pytest.mark.slow
 def test_reading_times_follow_the_words_and_are_one_on_average(campaign: Campaign) -> None:
     pool = pool_of(campaign)
     found = costs.costs_of(Round(campaign=campaign, costs="length"), pool)
@@ -95,6 +96,7 @@ def test_a_pair_without_a_cost_is_named(campaign: Campaign) -> None:
     assert "none for 2 further pairs" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("kind", ["length", "uploaded"])
 def test_the_preview_is_the_cores_with_costs(campaign: Campaign, method: str, kind: str) -> None:
@@ -132,6 +134,7 @@ def test_the_preview_is_the_cores_with_costs(campaign: Campaign, method: str, ki
     assert found[budgets.index(60)] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "query"])
 @pytest.mark.parametrize("kind", ["length", "uploaded"])
 def test_a_budget_above_the_whole_cost_is_a_census(
@@ -150,6 +153,7 @@ def test_a_budget_above_the_whole_cost_is_a_census(
     assert row.preview["curve"][-1]["half_width"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_costs_change_the_draw_and_the_budget_is_spent_on_average(campaign: Campaign) -> None:
     cost = table(campaign)
@@ -170,6 +174,7 @@ def test_costs_change_the_draw_and_the_budget_is_spent_on_average(campaign: Camp
     assert drawn != set(Draw.objects.filter(round=fresh).values_list("position", flat=True))
 
 
+@pytest.mark.slow
 def test_topics_cost_what_their_documents_cost(campaign: Campaign) -> None:
     cost = table(campaign)
     pool = pool_of(campaign)
@@ -189,6 +194,7 @@ def test_topics_cost_what_their_documents_cost(campaign: Campaign) -> None:
     assert shown["expected_pairs"] == pytest.approx((inclusion[pool.topic] * needed).sum())
 
 
+@pytest.mark.slow
 def test_a_table_stays_while_a_round_names_it(campaign: Campaign) -> None:
     table(campaign)
     evaluation.drafted(campaign, costs="uploaded", cost_table="prices")

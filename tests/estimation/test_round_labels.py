@@ -75,6 +75,7 @@ def second_labels(judged: Round) -> Round:
     return judged
 
 
+@pytest.mark.slow
 def test_pairs_with_one_label_and_with_several_after_a_correction(second_labels: Round) -> None:
     found = check(second_labels)
     per_pair = np.unique([line[0] for line in found], return_counts=True)[1]
@@ -94,10 +95,12 @@ def test_reports_tell_them_with_two_statements_and_some_of_names(second_labels: 
     assert sorted(told) == sorted((called[each.assessor], each.grade) for each in by_orm)
 
 
+@pytest.mark.slow
 def test_before_any_label(campaign: Campaign) -> None:
     assert check(evaluation.drawn(campaign)) == []
 
 
+@pytest.mark.slow
 def test_what_the_organizer_decided_and_whoever_is_no_member_any_more(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     organizer, role = campaign.created_by, Membership.Role.ASSESSOR
@@ -114,6 +117,7 @@ def test_what_the_organizer_decided_and_whoever_is_no_member_any_more(campaign: 
     assert not name.user.memberships.exists()
 
 
+@pytest.mark.slow
 def test_grades_that_were_brought_along(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign)
     upload = campaign.uploads.all()[0]
@@ -269,6 +273,7 @@ def in_order_of_arrival(row: Round) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_order_in_which_judgments_came_is_in_no_bit(judged: Round) -> None:
     before, twin = numbers(judged), in_order_of_arrival(judged)
     for seed in range(3):

@@ -75,6 +75,7 @@ def methods_in(condition: Q) -> Iterator[str]:
             yield from each[1]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_form_bodies_answers_and_quotations_have_every_option(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
@@ -156,6 +157,7 @@ def test_a_value_is_held_against_what_is_declared(
     assert option.fault(value, method="query") == fault
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_further_method_is_offered_everywhere_and_is_no_migration(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch

@@ -94,6 +94,7 @@ def judge(campaign: Campaign, person: User) -> None:
         judgments.record(assignment=assignment, by=person, saying=saying)
 
 
+@pytest.mark.slow
 def test_a_draft_is_previewed_and_can_be_changed(campaign: Campaign) -> None:
     row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan())
     factories.run_due_jobs()
@@ -120,6 +121,7 @@ def test_a_draft_is_previewed_and_can_be_changed(campaign: Campaign) -> None:
     assert not Draw.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "priority", "query"])
 def test_a_budget_above_the_pool_buys_the_pool_and_says_so(campaign: Campaign, method: str) -> None:
     wanted = plan(method=method, budget=10_000_000, batch_size=10_000_000)
@@ -160,6 +162,7 @@ def test_a_bad_plan_names_its_field(
     assert not Round.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_goal_that_leaves_nothing_to_sample_says_so() -> None:
     made = factories.campaign(topics=1)
     for tag in ("a", "b"):
@@ -176,6 +179,7 @@ def test_a_goal_that_leaves_nothing_to_sample_says_so() -> None:
     assert (job.state, job.error) == (Job.State.FAILED, row.preview["error"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_the_draw_is_what_the_core_draws_and_all_of_it_waits(
     campaign: Campaign, method: str
@@ -207,6 +211,7 @@ def test_the_draw_is_what_the_core_draws_and_all_of_it_waits(
         assert [d.count for d in Draw.objects.order_by("position")] == counts[sample.pair].tolist()
 
 
+@pytest.mark.slow
 def test_a_drawn_round_is_frozen(campaign: Campaign) -> None:
     row = drawn(campaign)
     by = campaign.created_by
@@ -221,6 +226,7 @@ def test_a_drawn_round_is_frozen(campaign: Campaign) -> None:
         assert refused.value.code == "frozen"
 
 
+@pytest.mark.slow
 def test_a_draw_that_was_cut_off_is_done_again_from_nothing(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +306,7 @@ def assert_equal_to_core(row: Round, shown: EstimateSet) -> None:
         assert np.array_equal(pairs.verdicts, result.ranking.verdicts)
 
 
+@pytest.mark.slow
 def test_batches_that_complete_out_of_order_wait_for_the_prefix(campaign: Campaign) -> None:
     row = drawn(campaign, budget=36, batch_size=12)
     while batches.open_next(campaign.pk):
@@ -319,6 +326,7 @@ def test_batches_that_complete_out_of_order_wait_for_the_prefix(campaign: Campai
     assert (shown.batches, shown.decided_count) == (2, shown.pair_count)
 
 
+@pytest.mark.slow
 def test_a_recompute_is_idempotent_and_a_correction_makes_a_new_one(campaign: Campaign) -> None:
     row = drawn(campaign)
     (anna,) = factories.assessors(campaign, "anna")
@@ -346,6 +354,7 @@ def test_a_recompute_is_idempotent_and_a_correction_makes_a_new_one(campaign: Ca
     assert outcome.digest == second.digest
 
 
+@pytest.mark.slow
 def test_the_ranking_table_is_in_order_and_knows_who_cannot_be_told_from_the_leader(
     campaign: Campaign,
 ) -> None:
@@ -423,6 +432,7 @@ def rejected(change: Callable[[], object]) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_database_holds_the_invariants_of_draws_and_rounds(campaign: Campaign) -> None:
     row = drawn(campaign)
     draws, drawn_rounds = Draw.objects.filter(round=row), Round.objects.filter(pk=row.pk)

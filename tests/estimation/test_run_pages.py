@@ -64,6 +64,7 @@ def test_others_change_nothing(campaign: Campaign, name: str, role: str) -> None
     assert AuditEntry.objects.count() == before
 
 
+@pytest.mark.slow
 def test_a_page_of_another_campaign_is_not_there(campaign: Campaign, organizer: Client) -> None:
     other = evaluation.with_material(slug="another")
     for name, row in (("run-detail", other.runs.all()[0]), ("topic-detail", other.topics.all()[0])):
@@ -80,6 +81,7 @@ def test_what_is_in_common_is_counted(campaign: Campaign) -> None:
     assert not line.same
 
 
+@pytest.mark.slow
 def test_the_most_alike_stand_first_and_a_copy_is_named(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -121,6 +123,7 @@ def test_how_far_it_is_judged(campaign: Campaign, judged: Round) -> None:
     assert sum(part.count for part in bar.parts) == standing.documents
 
 
+@pytest.mark.slow
 def test_what_came_later_is_outside(campaign: Campaign, judged: Round, organizer: Client) -> None:
     join(campaign, with_news("novel"))
     run = run_of(campaign, "novel")
@@ -130,6 +133,7 @@ def test_what_came_later_is_outside(campaign: Campaign, judged: Round, organizer
     assert "24 came after the draw and could not be drawn" in page
 
 
+@pytest.mark.slow
 def test_its_estimate_is_that_of_the_ranking(
     campaign: Campaign, judged: Round, organizer: Client
 ) -> None:
@@ -151,6 +155,7 @@ def test_its_estimate_is_that_of_the_ranking(
 # ---------------------------------------------------------------------------------- metadata
 
 
+@pytest.mark.slow
 def test_team_description_and_fields_are_said_and_logged(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -172,6 +177,7 @@ def test_team_description_and_fields_are_said_and_logged(
     assert "Another" in text(organizer.get(address("run-list", campaign)))
 
 
+@pytest.mark.slow
 def test_what_was_said_under_a_name_comes_back_with_it(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -201,6 +207,7 @@ def test_metadata_of_the_head_is_shown_as_text(campaign: Campaign, organizer: Cl
 # ---------------------------------------------------------------------------------- replacing
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_on_its_page(campaign: Campaign, organizer: Client) -> None:
     run = run_of(campaign)
     posted(organizer, "run-about", campaign, run.pk, team="The team")
@@ -243,6 +250,7 @@ def test_after_a_draw_the_page_asks_first(
     assert [each.state for each in run_facts(new).versions] == ["withdrawn", "counts"]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_only_checked_is_taken_in(campaign: Campaign, organizer: Client) -> None:
     file = io.BytesIO(lines_of("run2", "fifth"))
     file.name = "fifth.run"
@@ -289,6 +297,7 @@ def test_the_page_of_a_topic_counts_what_is_there(
     assert topic.title in page
 
 
+@pytest.mark.slow
 def test_what_topics_add_is_the_value_and_few_judgments_are_noisy(
     campaign: Campaign, judged: Round, organizer: Client
 ) -> None:
@@ -316,6 +325,7 @@ def test_what_topics_add_is_the_value_and_few_judgments_are_noisy(
         assert told[tag] == {"value": adds.value, "judged": adds.judged, "noisy": adds.noisy}
 
 
+@pytest.mark.slow
 def test_the_judgments_of_a_topic_are_those_of_no_other(
     campaign: Campaign, judged: Round, organizer: Client
 ) -> None:
@@ -421,6 +431,7 @@ def test_programs_replace_a_run(campaign: Campaign, judged: Round) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "not_checked")
 
 
+@pytest.mark.slow
 def test_programs_read_a_topic(campaign: Campaign, judged: Round) -> None:
     topic = campaign.topics.select_related("campaign")[0]
     base = f"/api/campaigns/{campaign.slug}/topics/"

@@ -37,6 +37,7 @@ def lines_of(tag: str, lists: RankedLists) -> str:
     return "\n".join(rows) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tags", [("run0", "run1", "run2"), ("another",), ("run2", "another")])
 def test_the_numbers_are_those_of_the_round(
     case: Case, folder: Path, tags: tuple[str, ...]

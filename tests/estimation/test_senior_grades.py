@@ -63,6 +63,7 @@ def otherwise(row: Round, way: str) -> dict[str, float | None]:
     return dict(zip(other["runs"], other["values"][way], strict=True))
 
 
+@pytest.mark.slow
 def test_beside_they_change_nothing_and_tell_what_would_be_in_their_place(disputed: Round) -> None:
     made, before = disputed.campaign, latest(disputed)
     agreement = selectors.label_quality(before)["plain"]
@@ -89,6 +90,7 @@ def test_beside_they_change_nothing_and_tell_what_would_be_in_their_place(disput
     assert latest(disputed).label_digest == before.label_digest
 
 
+@pytest.mark.slow
 def test_one_that_is_taken_back_leaves_the_numbers_that_were_there(disputed: Round) -> None:
     made, before = disputed.campaign, latest(disputed)
     rule(made, "supersede")
@@ -109,6 +111,7 @@ def test_one_that_is_taken_back_leaves_the_numbers_that_were_there(disputed: Rou
     assert first.ended is not None
 
 
+@pytest.mark.slow
 def test_exports_and_the_report_have_what_counts_and_say_so(disputed: Round) -> None:
     made = disputed.campaign
     rule(made, "supersede")

@@ -57,6 +57,7 @@ def plan_of(row: Round) -> AdaptivePlan:
     return AdaptivePlan.load(files.path_of(row.design_file))
 
 
+@pytest.mark.slow
 def test_each_is_a_column_and_what_nobody_said_is_missing(campaign: Campaign) -> None:
     row = evaluation.drawn(
         campaign, **ADAPTIVE, predictions="second", more_predictions=["first", "third"]
@@ -69,6 +70,7 @@ def test_each_is_a_column_and_what_nobody_said_is_missing(campaign: Campaign) ->
     assert row.predicted_by == ["second", "first", "third"]
 
 
+@pytest.mark.slow
 def test_estimates_report_and_collection_rest_on_all_of_them(
     campaign: Campaign, client: Client
 ) -> None:
@@ -106,6 +108,7 @@ def test_each_name_counts_once_and_only_where_it_is_used(
     assert evaluation.drafted(campaign, **ADAPTIVE | given).predicted_by == kept_as
 
 
+@pytest.mark.slow
 def test_what_is_not_there_and_too_many_are_refused(campaign: Campaign) -> None:
     for names, message in ((["fourth"], "no predicted grades “fourth”"), (["x"] * 30, "“x”")):
         with pytest.raises(UserError, match=message) as refused:
@@ -121,6 +124,7 @@ def test_what_is_not_there_and_too_many_are_refused(campaign: Campaign) -> None:
     assert evaluation.drafted(campaign, **ADAPTIVE, predictions="first", more_predictions=many)
 
 
+@pytest.mark.slow
 def test_they_stay_while_a_round_names_them(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign, **ADAPTIVE, predictions="first", more_predictions=["second"])
     second, third = (campaign.uploads.get(name=f"{name}.tsv") for name in ("second", "third"))
@@ -149,6 +153,7 @@ def test_a_program_names_several(campaign: Campaign) -> None:
         assert refused.status_code == 400, wrong
 
 
+@pytest.mark.slow
 def test_the_form_asks_for_several_where_there_are_several(
     campaign: Campaign, client: Client
 ) -> None:
@@ -166,6 +171,7 @@ def test_the_form_asks_for_several_where_there_are_several(
     assert detail.count("checked") >= 2
 
 
+@pytest.mark.slow
 def test_one_is_no_question_of_several(client: Client) -> None:
     campaign = evaluation.with_material()
     predict(campaign, "first", 0)

@@ -50,6 +50,7 @@ def arguments(files: Path, folder: Path, number: int) -> list[object]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_files_do_not_depend_on_the_number_of_shards(files: Path, tmp_path: Path) -> None:
     for number in (1, 5):
         said = shards(*arguments(files, tmp_path / str(number), number))
@@ -76,6 +77,7 @@ def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
         shards(tmp_path / "results", files / "nowhere")
 
 
+@pytest.mark.slow
 def test_work_goes_on_when_workers_end(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def simulate(folder: Path) -> Simulate:
 # ----------------------------------------------------------------------------------------- output
 
 
+@pytest.mark.slow
 def test_json_has_one_object_per_method_goal_and_budget(simulate: Simulate) -> None:
     found = json.loads(
         simulate("--json", "--method", "iid,top", "--goal", "absolute,pair", "--budget", "16,18")
@@ -91,6 +92,7 @@ def test_the_table(simulate: Simulate) -> None:
     assert "not judged" not in lines[-1]
 
 
+@pytest.mark.slow
 def test_the_table_and_the_list_say_the_same(simulate: Simulate) -> None:
     options = ("--method", "poisson", "--budget", "30", "--trials", "20")
     (row,) = rows(simulate, *options)
@@ -114,6 +116,7 @@ def test_help_explains_every_number(capsys) -> None:
         assert f"\n  {option} " in told
 
 
+@pytest.mark.slow
 def test_defaults_are_sensible(simulate: Simulate) -> None:
     found = rows(simulate)
     assert [row["method"] for row in found] == ["adaptive", "poisson", "iid", "uniform"]
@@ -125,6 +128,7 @@ def test_defaults_are_sensible(simulate: Simulate) -> None:
     assert rows(simulate, "--goal", "baseline")[0]["systems"] == ["beta", "gamma", "alpha"]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_other_methods(simulate: Simulate) -> None:
     options = ("--budget", "26", "--goal", "ranking", "--seed", "some text")
     together = rows(simulate, "--method", "all", *options)
@@ -135,6 +139,7 @@ def test_results_do_not_depend_on_the_other_methods(simulate: Simulate) -> None:
     assert other != [row for row in together if row["method"] == "iid"]
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_cannot_work_and_says_so(simulate: Simulate) -> None:
     errors = io.StringIO()
     printed = simulate("--json", "--method", "all", "--budget", "5", err=errors)
@@ -147,6 +152,7 @@ def test_all_leaves_out_what_cannot_work_and_says_so(simulate: Simulate) -> None
         simulate("--method", "query", "--budget", "5")
 
 
+@pytest.mark.slow
 def test_unjudged_documents_are_counted(folder: Path, simulate: Simulate) -> None:
     path = folder / "qrels.txt"
     kept = [line for line in path.read_text().splitlines() if " d3 " not in line]
@@ -158,6 +164,7 @@ def test_unjudged_documents_are_counted(folder: Path, simulate: Simulate) -> Non
     assert "are not judged" in errors.getvalue()
 
 
+@pytest.mark.slow
 def test_only_fully_judged_runs(folder: Path, simulate: Simulate) -> None:
     path = folder / "runs" / "alpha.run.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
@@ -185,6 +192,7 @@ def test_progress_on_a_terminal_only(simulate: Simulate) -> None:
 # ---------------------------------------------------------------------------------------- options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "measure"),
     [
@@ -222,6 +230,7 @@ def test_options_change_what_they_are_about(simulate: Simulate) -> None:
     assert rows(simulate, *plain, *noisy, "8")[0] != rows(simulate, *plain, *noisy, "1")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "method"), [("empirical-bernstein", "iid"), ("chernoff", "poisson")]
 )
@@ -387,6 +396,7 @@ def test_files_that_are_not_there(folder: Path, runs: str, qrels: str, message: 
         call_command("simulate", str(folder / runs), str(folder / qrels))
 
 
+@pytest.mark.slow
 def test_hidden_files_and_grades_below_zero(folder: Path, simulate: Simulate) -> None:
     before = rows(simulate)
     (folder / "runs" / ".DS_Store").write_bytes(b"\0\1")

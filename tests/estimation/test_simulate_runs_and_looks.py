@@ -37,6 +37,7 @@ def test_the_pool_is_of_all_runs_whatever_the_goal(simulate: Simulate, goal: str
         simulate(*options[:-1], "36")
 
 
+@pytest.mark.slow
 def test_some_runs_are_as_a_folder_of_these(folder: Path, simulate: Simulate) -> None:
     """Also the topics are those that they answer; the twin names them as systems."""
     add_a_topic(folder)
@@ -61,6 +62,7 @@ def add_a_topic(folder: Path) -> None:
         qrels.write("5 0 d1 1\n")
 
 
+@pytest.mark.slow
 def test_some_runs_and_those_fully_judged(folder: Path, simulate: Simulate) -> None:
     path = folder / "runs" / "alpha.run.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)

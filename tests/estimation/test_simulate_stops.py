@@ -18,6 +18,7 @@ def simulate(tmp_path: Path) -> Simulate:
     return simulated(write_collection(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_easy_stops_early_and_one_that_is_not_never(simulate: Simulate) -> None:
     (easy,) = rows(simulate, *SOME, "--stop", "width=1000")
     told = easy["stops"]["told"]
@@ -31,6 +32,7 @@ def test_a_rule_that_is_easy_stops_early_and_one_that_is_not_never(simulate: Sim
     assert without["stops"] is None
 
 
+@pytest.mark.slow
 def test_the_twin_stops_no_later_and_both_are_printed(simulate: Simulate) -> None:
     (found,) = rows(simulate, *SOME, "--stop", "width=4")
     told, one_look = found["stops"]["told"], found["stops"]["one_look"]
@@ -40,6 +42,7 @@ def test_the_twin_stops_no_later_and_both_are_printed(simulate: Simulate) -> Non
     assert sum(line.endswith(" one look") for line in lines) == 1
 
 
+@pytest.mark.slow
 def test_with_everything_negligible_the_best_is_known_soon(simulate: Simulate) -> None:
     (matter,) = rows(simulate, *SOME, "--stop", "best")
     (not_,) = rows(simulate, *SOME, "--stop", "best", "--negligible", "1000")
@@ -62,6 +65,7 @@ def test_bad_rules(simulate: Simulate, arguments: list[str], message: str) -> No
         simulate(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("apart", "false"), [(0.5, False), (1.5, True)])
 def test_runs_that_are_falsely_called_equivalent_are_counted(apart: float, false: bool) -> None:
     """Where they differ by more than what is negligible, which is 1."""

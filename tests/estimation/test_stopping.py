@@ -71,6 +71,7 @@ def evaluation_step(campaign: Campaign) -> None:
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid", "adaptive"])
 @pytest.mark.on_both
 def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str) -> None:
@@ -89,6 +90,7 @@ def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str)
     assert not Job.objects.filter(jobs.due()).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_what_is_saved_is_what_nobody_has_judged(campaign: Campaign) -> None:
     row = stopped(campaign)
@@ -97,6 +99,7 @@ def test_what_is_saved_is_what_nobody_has_judged(campaign: Campaign) -> None:
     assert Judgment.objects.count() == Draw.objects.filter(round=row, pair__judged=1).count()
 
 
+@pytest.mark.slow
 def test_without_a_rule_everything_is_judged(campaign: Campaign) -> None:
     row = stopped(campaign, stop_when="")
     assert row.state == Round.State.COMPLETE
@@ -104,6 +107,7 @@ def test_without_a_rule_everything_is_judged(campaign: Campaign) -> None:
     assert latest(row).look == 0
 
 
+@pytest.mark.slow
 def test_numbers_hold_at_every_look_also_at_the_end_of_a_round_with_a_rule(
     campaign: Campaign,
 ) -> None:
@@ -118,6 +122,7 @@ def test_numbers_hold_at_every_look_also_at_the_end_of_a_round_with_a_rule(
     assert again.digest == shown.digest
 
 
+@pytest.mark.slow
 def test_a_stopped_round_keeps_its_look_and_its_bits(campaign: Campaign) -> None:
     row = stopped(campaign)
     shown = latest(row)
@@ -127,6 +132,7 @@ def test_a_stopped_round_keeps_its_look_and_its_bits(campaign: Campaign) -> None
     assert again.digest == shown.digest
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
     row = drawn(campaign)
@@ -148,6 +154,7 @@ def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
     assert assignments.claim_next(campaign=campaign, by=anna) is None
 
 
+@pytest.mark.slow
 def test_between_the_note_and_the_end_a_worker_may_die(campaign: Campaign) -> None:
     """The recompute has committed, and nobody has done what it asked for: the next one does it."""
     row = drawn(campaign)
@@ -162,6 +169,7 @@ def test_between_the_note_and_the_end_a_worker_may_die(campaign: Campaign) -> No
     assert row.state == Round.State.STOPPED
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
@@ -186,6 +194,7 @@ def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
     assert row.state == Round.State.STOPPED
 
 
+@pytest.mark.slow
 def test_it_is_stopped_once_however_often_that_is_done(campaign: Campaign) -> None:
     row = stopped(campaign)
     before = row.stopping
@@ -199,6 +208,7 @@ def test_it_is_stopped_once_however_often_that_is_done(campaign: Campaign) -> No
     assert AuditEntry.objects.filter(action="rule true").count() == 1
 
 
+@pytest.mark.slow
 def test_a_correction_recomputes_a_stopped_round_and_opens_nothing(campaign: Campaign) -> None:
     row = stopped(campaign)
     before, first = latest(row), Judgment.objects.order_by("pk")[0]
@@ -214,6 +224,7 @@ def test_a_correction_recomputes_a_stopped_round_and_opens_nothing(campaign: Cam
     assert Batch.State.OPEN not in states(row)
 
 
+@pytest.mark.slow
 def test_an_adaptive_round_plans_no_batch_after_its_rule_has_come_true(campaign: Campaign) -> None:
     row = drawn(campaign, method="adaptive")
     until_true(campaign, row)
@@ -226,6 +237,7 @@ def test_an_adaptive_round_plans_no_batch_after_its_rule_has_come_true(campaign:
     assert row.stopping["saved"] >= row.budget - row.draws.count() - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "act",
     [
@@ -246,6 +258,7 @@ def test_an_organizer_who_acts_at_the_same_time_gets_a_clean_result(
     assert Batch.State.OPEN not in states(row)
 
 
+@pytest.mark.slow
 def test_a_round_after_a_stopped_one_is_judged(campaign: Campaign) -> None:
     first = stopped(campaign)
     second = stopped(campaign, seed="second", stop_when="")
@@ -254,6 +267,7 @@ def test_a_round_after_a_stopped_one_is_judged(campaign: Campaign) -> None:
     assert Batch.State.DROPPED in states(first)
 
 
+@pytest.mark.slow
 def test_the_rule_is_looked_at_with_what_is_told(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +287,7 @@ def test_the_rule_is_looked_at_with_what_is_told(
     assert stored == {tag: (float(low), float(high)) for tag, low, high in told}
 
 
+@pytest.mark.slow
 def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -298,6 +313,7 @@ def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
     assert "Plan a further round" in home
 
 
+@pytest.mark.slow
 def test_the_assessors_see_that_the_work_is_done(campaign: Campaign) -> None:
     stopped(campaign)
     client = Client()
@@ -326,6 +342,7 @@ def test_a_rule_that_cannot_be_meant_is_refused(
     assert caught.value.field == field
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> None:
     row = drawn(campaign, stop_when="")
@@ -337,6 +354,7 @@ def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> Non
     assert left == sum(Batch.objects.filter(pk__in=ids[2:4]).values_list("pair_count", flat=True))
 
 
+@pytest.mark.slow
 def test_an_organizer_ends_a_round_by_hand(campaign: Campaign, organizer: Client) -> None:
     """What is complete counts, what is judged stays, and numbers hold at every look."""
     row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
@@ -362,6 +380,7 @@ def test_an_organizer_ends_a_round_by_hand(campaign: Campaign, organizer: Client
     assert "Valid at every look" in said
 
 
+@pytest.mark.slow
 def test_a_round_is_ended_once_and_not_before_a_batch_is_judged(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
     by = campaign.created_by
@@ -376,6 +395,7 @@ def test_a_round_is_ended_once_and_not_before_a_batch_is_judged(campaign: Campai
     assert AuditEntry.objects.filter(action="end round").count() == 1
 
 
+@pytest.mark.slow
 def test_an_adaptive_round_that_is_ended_plans_no_further_batch(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, method="adaptive", budget=90, batch_size=15, extra_share=0)
     evaluation.judge(campaign, 20)

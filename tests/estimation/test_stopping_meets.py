@@ -51,6 +51,7 @@ def last_pair_of_a_batch(campaign: Campaign) -> Callable[[], object]:
         judgments.record(assignment=held, by=anna, saying=saying)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_judgment_that_completes_a_batch_meets_the_end(first: int) -> None:
     campaign, row = about_to_end()
@@ -64,6 +65,7 @@ def test_a_judgment_that_completes_a_batch_meets_the_end(first: int) -> None:
     assert not Batch.objects.filter(state__in=[Batch.State.OPEN, Batch.State.WAITING]).exists()
 
 
+@pytest.mark.slow
 def test_two_workers_end_it_once() -> None:
     _, row = about_to_end()
     job = Job.objects.get(kind=stopping.STOP, target=row.pk)
@@ -77,6 +79,7 @@ def test_two_workers_end_it_once() -> None:
     assert AuditEntry.objects.filter(action="stop round").count() == 1
 
 
+@pytest.mark.slow
 def test_a_recompute_that_asks_for_the_end_meets_it() -> None:
     """Judged pairs were corrected when the end was due: the recompute asks for it once more."""
     campaign, row = about_to_end()
@@ -104,6 +107,7 @@ def end_within_the_recompute() -> Other:
     return judging
 
 
+@pytest.mark.slow
 def test_an_end_within_the_recompute_is_caught() -> None:
     try:
         end_within_the_recompute().outcome()
@@ -114,6 +118,7 @@ def test_an_end_within_the_recompute_is_caught() -> None:
     assert circle == (connection.vendor == "postgresql")
 
 
+@pytest.mark.slow
 def test_an_end_in_a_job_of_its_own_waits_for_nobody_in_a_circle() -> None:
     campaign, row = about_to_end()
     complete = last_pair_of_a_batch(campaign)

@@ -51,6 +51,7 @@ def test_a_file_that_cannot_be_written_to_its_end_leaves_nothing() -> None:
     assert not list(files.path_of("broken").iterdir())
 
 
+@pytest.mark.slow
 def test_columns_go_into_their_file_without_a_second_copy_in_memory() -> None:
     column = np.arange(8_000_000)
     tracemalloc.start()
@@ -62,6 +63,7 @@ def test_columns_go_into_their_file_without_a_second_copy_in_memory() -> None:
     assert peak < 0.6 * column.nbytes, "pieces of 16 MB, whatever there is to write"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["pool", "design", "sample"])
 def test_recompute_tells_which_file_of_a_round_is_damaged_or_missing(
     campaign: Campaign, what: str, capsys: pytest.CaptureFixture[str]

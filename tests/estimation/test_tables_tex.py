@@ -37,6 +37,7 @@ def ranking_of(row: Round, measure: str | None = None) -> selectors.RankingTable
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_every_table_of_the_report_stands_there_with_its_numbers(judged: Round) -> None:
     found, table = tables(made(judged)), ranking_of(judged)
@@ -83,6 +84,7 @@ def test_every_table_of_the_report_stands_there_with_its_numbers(judged: Round) 
     assert f"{facts.agreement.pairs} pairs had two labels" in people.caption
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_race_is_a_table_of_rounds_that_look_for_the_best(campaign: Campaign) -> None:
     asked = {"method": "adaptive", "goal": "winner", "extra_share": 0.0}
@@ -97,6 +99,7 @@ def test_the_race_is_a_table_of_rounds_that_look_for_the_best(campaign: Campaign
     assert [row[3] for row in table.rows] == [", ".join(each.runs) for each in moments]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_no_name_of_a_run_breaks_out_of_its_cell() -> None:
     small = evaluation.SMALL
@@ -112,6 +115,7 @@ def test_no_name_of_a_run_breaks_out_of_its_cell() -> None:
         assert {ODD, "[t]"} <= {line[column] for line in of(found, begin)[0].rows}
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.text(max_size=12), min_size=2, max_size=2), min_size=1, max_size=60))
 def test_whatever_cells_say_is_printed_in_its_place(rows: list[list[str]]) -> None:
     (found,) = tables(latex.table("A caption of 5 %", ["l", latex.WIDE], ["One", "Two"], rows))

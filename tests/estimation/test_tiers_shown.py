@@ -47,6 +47,7 @@ def as_decided(row: Round, group: dict[str, int]) -> RankingTable:
     return table
 
 
+@pytest.mark.slow
 def test_a_run_with_a_better_estimate_stands_below_a_better_tier(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -76,6 +77,7 @@ def test_what_is_not_decided_is_one_tier_in_the_order_of_names(judged: Round) ->
     assert [(row.tier, row.tag) for row in table.rows] == [(1, tag) for tag in sorted(GROUPS)]
 
 
+@pytest.mark.slow
 def test_the_report_has_the_tiers_of_the_page(judged: Round) -> None:
     as_decided(judged, GROUPS)
     made = {each.name: files.path_of(each.file) for each in evaluation.made_reports(judged)}
@@ -84,6 +86,7 @@ def test_the_report_has_the_tiers_of_the_page(judged: Round) -> None:
     assert "Inside a tier no order is certain" in made["report.html"].read_text()
 
 
+@pytest.mark.slow
 def test_no_arrow_claims_a_change_inside_what_is_open(judged: Round, campaign: Campaign) -> None:
     """Values trade places between batches; possible ranks that overlap claim no move."""
     before = as_decided(judged, dict.fromkeys(GROUPS, 1))

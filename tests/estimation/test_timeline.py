@@ -30,6 +30,7 @@ def test_each_round_is_counted_once(judged: Round, campaign: Campaign) -> None:
     assert list(lines) == [2, 1], "latest first"
 
 
+@pytest.mark.slow
 def test_what_counts_where_is_said_of_both_rounds(campaign: Campaign, organizer: Client) -> None:
     evaluation.drawn(campaign, extra_share=0.0)
     while evaluation.judge(campaign, 1000):
@@ -52,6 +53,7 @@ def test_what_counts_where_is_said_of_both_rounds(campaign: Campaign, organizer:
     assert "Its judgments count in round 2." in said
 
 
+@pytest.mark.slow
 def test_what_can_be_done_follows_from_the_state(campaign: Campaign, organizer: Client) -> None:
     there = address("round-list", campaign)
 
@@ -77,6 +79,7 @@ def test_what_can_be_done_follows_from_the_state(campaign: Campaign, organizer: 
     assert shown() == ("Extend",)
 
 
+@pytest.mark.slow
 def test_more_rounds_and_batches_are_no_more_statements(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -96,6 +99,7 @@ def test_more_rounds_and_batches_are_no_more_statements(
     assert statements() == few == 4
 
 
+@pytest.mark.slow
 def test_bars_lie_on_the_axis(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     evaluation.drawn(campaign, seed="u")

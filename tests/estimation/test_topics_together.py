@@ -44,6 +44,7 @@ def topics_of(row: Round, batch: int) -> int:
     return drawn.values("pair__topic").distinct().count()
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_later_batches_have_few_topics_and_the_numbers_follow_from_rows(
     campaign: Campaign, tmp_path
@@ -93,6 +94,7 @@ def test_the_database_knows_which_method_has_it(campaign: Campaign) -> None:
         Round.objects.filter(pk=row.pk).update(topic_minimum=2)
 
 
+@pytest.mark.slow
 def test_reading_topics_is_a_part_of_the_hours(campaign: Campaign, client: Client) -> None:
     plain = evaluation.drafted(campaign, **ADAPTIVE).preview
     row = evaluation.drafted(campaign, **ADAPTIVE, topic_seconds=60)
@@ -108,6 +110,7 @@ def test_reading_topics_is_a_part_of_the_hours(campaign: Campaign, client: Clien
     assert "times somebody begins with a topic" in page
 
 
+@pytest.mark.slow
 def test_hours_buy_less_where_topics_are_to_be_read(campaign: Campaign) -> None:
     plain, dear = (
         evaluation.drafted(campaign, **ADAPTIVE, topic_seconds=seconds) for seconds in (0, 60)
@@ -118,6 +121,7 @@ def test_hours_buy_less_where_topics_are_to_be_read(campaign: Campaign) -> None:
     assert own.hours == pytest.approx(dear.preview["hours"], rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batches", "minimum"), [(1, 0.0), (5, 0.0), (5, 4.0)])
 def test_sittings_are_what_draws_show(campaign: Campaign, batches: int, minimum: float) -> None:
     pool = pool_of(campaign)

@@ -89,6 +89,7 @@ def test_what_is_completed_stays_so() -> None:
     assert missing == {"measure", "budget"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
     campaign: Campaign,
@@ -110,6 +111,7 @@ def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
     assert refused.status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
     client.force_login(campaign.created_by)
@@ -129,6 +131,7 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
     assert "6 batches, about" in said
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("typed", "why"),
@@ -152,6 +155,7 @@ def test_the_form_falls_back_and_says_why(
     assert why in text(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_larger_budget_keeps_the_number_of_batches_that_are_learned_from(
     campaign: Campaign,
@@ -176,6 +180,7 @@ def test_an_impossible_batch_is_still_refused(campaign: Campaign) -> None:
     assert refused.value.field == "batch_size"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_assessors_see_that_the_next_documents_are_being_chosen(
     campaign: Campaign, client: Client
@@ -204,6 +209,7 @@ def test_assessors_see_that_the_next_documents_are_being_chosen(
     assert assignments.claim_next(campaign=campaign, by=anna) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_round_that_is_judged_to_its_end_is_all_judged(
     campaign: Campaign, client: Client

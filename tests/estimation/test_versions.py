@@ -111,6 +111,7 @@ def test_new_estimates_change_the_version_and_other_campaigns_do_not(judged: Rou
     assert versions.of_round(judged.campaign_id, 99) == versions.NO_ROUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABS)
 def test_an_unchanged_poll_takes_four_statements(
     name: str, judged: Round, organizer: Client
@@ -128,6 +129,7 @@ def test_an_unchanged_poll_takes_four_statements(
     assert organizer.get(there, seen, headers=HTMX).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_poll_is_no_way_around_the_door(judged: Round, organizer: Client) -> None:
     there = address("live", judged.campaign, 1)
     seen = {"head": organizer.get(there).context["head_token"]}

@@ -67,6 +67,7 @@ def test_the_history_reads_what_it_shows(with_history: Round) -> None:
 ONE_ROUND = ["estimation_round.preview", "estimation_round.provenance"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "of_one_row"),
     [
@@ -123,6 +124,7 @@ def test_the_home_of_a_finished_round_concludes_once(
     assert calls["ranking_table"] == 2
 
 
+@pytest.mark.slow
 def test_a_ranking_and_its_pairs_are_read_together(
     judged: Round, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

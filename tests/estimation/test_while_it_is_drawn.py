@@ -119,6 +119,7 @@ def test_what_no_draw_rests_on_may_change_meanwhile(campaign: Campaign, row: Rou
     assert Job.objects.get(kind="draw").requested == 1
 
 
+@pytest.mark.slow
 def test_a_round_that_is_being_drawn_is_neither_drafted_nor_drawn(
     campaign: Campaign, row: Round, organizer: Client
 ) -> None:
@@ -144,6 +145,7 @@ def dies(*_args: object) -> None:
     raise jobs.LeaseLost("killed here")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [broken, dies])
 @pytest.mark.parametrize("where", ["prepare", "_freeze"])
 def test_a_draw_that_fails_for_good_gives_the_draft_back_and_leaves_nothing(
@@ -235,6 +237,7 @@ def facts_in_report(row: Round) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_reports_quote_the_design_that_was_drawn_and_recompute_sees_another_row(
     judged: Round, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -257,6 +260,7 @@ def test_reports_quote_the_design_that_was_drawn_and_recompute_sees_another_row(
     assert "seed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_estimates_that_a_worker_is_to_renew_are_due_and_not_different(
     judged: Round, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +290,7 @@ def test_estimates_that_a_worker_is_to_renew_are_due_and_not_different(
 PLANS: dict[str, dict[str, object]] = {"query": {"budget": 90, "batch_size": 90}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", ["adaptive", "poisson", "priority", "iid", "per-query", "query", "active"]
 )

@@ -60,6 +60,7 @@ def test_a_round_of_them_is_refused_when_it_is_drafted(campaign: Campaign, measu
     assert not Round.objects.exists()
 
 
+@pytest.mark.slow
 def test_also_when_it_is_changed_or_only_reports_them(campaign: Campaign) -> None:
     join(campaign, wild("far"))
     row = evaluation.drafted(campaign, prior="constant")
@@ -94,6 +95,7 @@ def test_the_largest_that_can_be_taken_gives_finite_numbers(
     assert np.isfinite(of_run(latest(row), "far", "MSE").value)
 
 
+@pytest.mark.slow
 def test_what_stands_below_the_depth_does_not_matter(campaign: Campaign) -> None:
     join(campaign, wild("far", score=-WILD, rank=12))
     row = evaluation.drafted(campaign, **PREDICTIONS | {"depth": 10})

@@ -45,6 +45,7 @@ def stored(row: Round) -> AdaptiveRound:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.on_both
 def test_batches_are_planned_by_who_is_in_the_race(campaign: Campaign) -> None:
     row = judged(campaign)
@@ -59,6 +60,7 @@ def test_batches_are_planned_by_who_is_in_the_race(campaign: Campaign) -> None:
     call_command("recompute")
 
 
+@pytest.mark.slow
 def test_what_does_not_matter_is_known_to_the_plan(campaign: Campaign) -> None:
     row = judged(campaign, negligible=3.0)
     pool, found = collections.columns_of(row)
@@ -73,6 +75,7 @@ def test_what_does_not_matter_is_known_to_the_plan(campaign: Campaign) -> None:
     assert told.priority.tolist() != other.priority.tolist()
 
 
+@pytest.mark.slow
 def test_it_ends_when_the_best_run_is_known(campaign: Campaign) -> None:
     everything = len(evaluation.SMALL.truth)
     row = judged(campaign, stop_when="best", budget=everything, batch_size=everything // 8)
@@ -85,6 +88,7 @@ def test_it_ends_when_the_best_run_is_known(campaign: Campaign) -> None:
         assert any("still in the race" in each for each in first)
 
 
+@pytest.mark.slow
 def test_page_and_report_say_who_is_still_in_the_race(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **WINNER)
     evaluation.judge(campaign, row.draws.count())
@@ -106,6 +110,7 @@ def test_page_and_report_say_who_is_still_in_the_race(campaign: Campaign) -> Non
     assert "still in the race for the best" in told
 
 
+@pytest.mark.slow
 def test_other_measures_are_no_race(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **WINNER)
     evaluation.judge(campaign, row.draws.count())
@@ -140,6 +145,7 @@ def test_a_single_run_has_nobody_to_race(campaign: Campaign) -> None:
         reports.request(row=row, by=campaign.created_by)
 
 
+@pytest.mark.slow
 def test_the_collection_scores_as_the_round_does(campaign: Campaign, tmp_path: Path) -> None:
     row = judged(campaign)
     made = evaluation.made_reports(row)

@@ -92,6 +92,7 @@ def test_a_run_that_is_taken_back_brings_the_numbers_back(campaign: Campaign) ->
     assert latest(row).withdrawn == []
 
 
+@pytest.mark.slow
 def test_pages_answers_and_files_say_so(campaign: Campaign, organizer: Client) -> None:
     row = judged_round(campaign)
     answer = organizer.post(address("run-withdraw", campaign, run_of(campaign, "run2").pk))
@@ -111,6 +112,7 @@ def test_pages_answers_and_files_say_so(campaign: Campaign, organizer: Client) -
     assert taking_part(campaign).count() == campaign.runs.count()
 
 
+@pytest.mark.slow
 def test_no_later_round_is_made_of_it(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     withdraw(campaign)
@@ -123,6 +125,7 @@ def test_no_later_round_is_made_of_it(campaign: Campaign) -> None:
     assert row.pool.run_count == campaign.runs.count() - 1
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_worked_out_with_it_is_outdated(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
     seen = row.preview["design"]
@@ -145,6 +148,7 @@ def test_a_run_that_joined_later_is_withdrawn_and_others_still_join(campaign: Ca
     assert not tags & {"novel", "run2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("goal", "named"), [("single", "run"), ("baseline", "baseline")])
 def test_the_run_that_a_round_is_about_stays(campaign: Campaign, goal: str, named: str) -> None:
     evaluation.drawn(campaign, goal=goal, **{named: "run2"})
@@ -154,6 +158,7 @@ def test_the_run_that_a_round_is_about_stays(campaign: Campaign, goal: str, name
     assert "Round 1 is about run2" in refused.value.message
 
 
+@pytest.mark.slow
 def test_the_last_run_stays_and_nothing_is_withdrawn_while_it_is_drawn(campaign: Campaign) -> None:
     by = campaign.created_by
     row = evaluation.drafted(campaign)
@@ -188,6 +193,7 @@ def test_programs_withdraw_too(campaign: Campaign) -> None:
     assert client.post(f"{base}99999/withdrawal/", {}, format="json").status_code == 404
 
 
+@pytest.mark.slow
 def test_what_it_changes_is_shown_before_it_is_done(campaign: Campaign, organizer: Client) -> None:
     """By page and by REST; asking changes nothing, and each promise is what comes."""
     row = judged_round(campaign)
@@ -221,6 +227,7 @@ def test_what_it_changes_is_shown_before_it_is_done(campaign: Campaign, organize
     assert answer["Location"] == address("run-detail", campaign, run.pk)
 
 
+@pytest.mark.slow
 def test_why_a_run_cannot_be_withdrawn_stands_where_it_would_be(
     campaign: Campaign, organizer: Client
 ) -> None:

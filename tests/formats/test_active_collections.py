@@ -46,6 +46,7 @@ def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int | None)
     assert isinstance(found, RoundCollection)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     given = collected(CASES[name]())

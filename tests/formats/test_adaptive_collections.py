@@ -60,6 +60,7 @@ def test_what_is_written_is_read_back_to_the_bit(case: Case, batches: int | None
     assert_read_back(case.collected(batches, seeds=["süß"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, None])
 def test_what_is_read_back_has_the_same_estimates_to_the_bit(
     case: Case, batches: int | None
@@ -69,6 +70,7 @@ def test_what_is_read_back_has_the_same_estimates_to_the_bit(
     assert_same_bits(case.asked(batches), found.evaluate(found.pool, measures=MEASURES))
 
 
+@pytest.mark.slow
 def test_a_later_run_has_the_same_estimates_to_the_bit() -> None:
     given = with_predictions()
     joined = pool_of(RUNS | LATE)
@@ -77,6 +79,7 @@ def test_a_later_run_has_the_same_estimates_to_the_bit() -> None:
     assert_same_bits(then, found.evaluate(joined, measures=MEASURES))
 
 
+@pytest.mark.slow
 def test_pairs_of_a_topic_together_are_read_back_so() -> None:
     gains = [each for each in MEASURES if each.family == "gain"]
     case = Case(reported=gains[1:], topic_minimum=6.0)
@@ -107,6 +110,7 @@ KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.text("aß ", max_size=3),

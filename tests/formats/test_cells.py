@@ -105,6 +105,7 @@ def test_a_number_alone_is_that_of_its_line(text: str) -> None:
     assert differing([text]) == []
 
 
+@pytest.mark.slow
 @MANY
 @given(st.lists(st.text("0123456789.-+eEinfa_/:x", min_size=1, max_size=24), min_size=1))
 def test_any_text_is_the_number_of_its_line_or_none(texts: list[str]) -> None:
@@ -189,6 +190,7 @@ def chunks(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([text, text.rstrip()])).encode()
 
 
+@pytest.mark.slow
 @MANY
 @given(chunks(), st.integers(2, 4))
 @example(b"a b", 2)
@@ -222,6 +224,7 @@ def test_what_is_cut_is_what_lines_hold(chunk: bytes, columns: int) -> None:
 IDS = st.lists(st.text("a/.~:C9\\", min_size=1, max_size=6), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @MANY
 @given(IDS)
 @example(["a" * 255])
@@ -234,6 +237,7 @@ def test_ids_of_a_column_are_good_if_each_is(ids: list[str]) -> None:
     assert are_plain_ids(cells, 0) == all(id_problem(each) is None for each in ids)
 
 
+@pytest.mark.slow
 @MANY
 @given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["a", "b", "ab", "a" * 9, "é"]))))
 def test_pairs_that_come_once_are_told_from_others(pairs: list[tuple[int, str]]) -> None:

@@ -151,6 +151,7 @@ def test_topics_ascend(content: bytes) -> None:
         assert message == f"expected them to ascend, each once, found 't0' after {names[0]!r}"
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_refused_or_harmless(kind: Kind) -> None:
     rng = np.random.default_rng(3)
     for place in rng.integers(0, len(kind.content), 200).tolist():
@@ -218,6 +219,7 @@ def test_text_that_is_no_utf_8_is_named(content: bytes, name: str) -> None:
     assert message == "expected UTF-8, found byte 0xff at column 1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", EACH)
 def test_reading_stops_at_too_many_errors(content: bytes) -> None:
     """Of all tables together: what refuses them must not take its time."""
@@ -352,6 +354,7 @@ def test_an_endless_list_of_files_is_not_read() -> None:
     assert message == "expected a zip file of a few files"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comment", [0, 10, 65_500, 65_535])
 def test_a_list_of_files_is_not_told_elsewhere(comment: int) -> None:
     """The record of a large archive, before the end, would tell of any number of files."""

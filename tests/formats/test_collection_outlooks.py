@@ -120,6 +120,7 @@ ROUNDS: dict[str, Callable[[], tuple[Pool, RoundCollection]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ROUNDS)
 def test_runs_of_the_pool_get_the_numbers_of_the_round(kind: str) -> None:
     """To the last bit, whichever of them are asked for."""

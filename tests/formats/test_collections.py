@@ -303,6 +303,7 @@ def test_ids_that_no_reader_would_take_are_not_written() -> None:
         written(replace(given, pool=replace(given.pool, docno=docno)))
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("aZ0-_ ./é\x00", max_size=4), min_size=1, max_size=3))
 @example(["a" * 255])
 @example(["a" * 256])

@@ -122,6 +122,7 @@ def test_json_problems_have_line_and_field() -> None:
     assert [document.docno for document in documents] == ["a", "e", "f"]
 
 
+@pytest.mark.slow
 def test_a_text_is_bounded_however_it_is_written() -> None:
     full = "é" * (MAX_TEXT // 2)
     for ascii_only in (True, False):
@@ -153,6 +154,7 @@ def test_a_file_without_a_document_is_an_error(data: str) -> None:
     assert errors(data) == [(None, "", "expected documents, found none in the file")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inside",
     [

@@ -116,6 +116,7 @@ def check_storable(*texts: str) -> None:
         text.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS, ids=range(len(READERS)))
 def test_random_bytes_raise_nothing_else(reader: Reader) -> None:
     @FUZZ

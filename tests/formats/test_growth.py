@@ -106,26 +106,31 @@ def predictions(content: bytes) -> Iterable[object]:
     yield read_predictions(io.BytesIO(content), Problems("f"), max_grade=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE_TOPICS)
 def test_topics_cost_what_their_length_is(name: str) -> None:
     assert growth(topics, HOSTILE_TOPICS[name]) < TOO_MUCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE_DOCUMENTS)
 def test_documents_cost_what_their_length_is(name: str) -> None:
     assert growth(documents, HOSTILE_DOCUMENTS[name]) < TOO_MUCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["1 0 a 1\n", "1 " * 20, "\n", "1 0 a 1", " "])
 def test_qrels_cost_what_their_length_is(line: str) -> None:
     assert growth(qrels, _lines(line)) < TOO_MUCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["1 Q0 a 1 1.0 s\n", "1 Q0 a 1 1.0 ", "1 Q0 a 1 \n", "\\ \n"])
 def test_runs_cost_what_their_length_is(line: str) -> None:
     assert growth(run, _lines(line)) < TOO_MUCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["1 a 1\n", "1 a 1 ", "1 a\n", "1 a .1 .2 .3 .4\n"])
 def test_predicted_grades_cost_what_their_length_is(line: str) -> None:
     assert growth(predictions, _lines(line)) < TOO_MUCH

@@ -84,6 +84,7 @@ def test_control_characters_may_become_spaces_but_nul_may_not() -> None:
     assert [(p.line, "NUL" in p.message) for p in problems.errors] == [(2, True)]
 
 
+@pytest.mark.slow
 def test_a_truncated_gzip_file_is_refused_after_the_lines_that_are_there() -> None:
     random.seed(1)
     text = "".join(f"{random.random()}\n" for _ in range(50_000)).encode()
@@ -138,6 +139,7 @@ def test_the_longest_line_allowed_is_read_and_a_longer_one_is_refused_with_its_n
     assert failure(b"a\n" + wide + b"x\n")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_file_over_the_size_limit_is_refused_with_the_line_it_got_to() -> None:
     data = b"0123456789\n" * 100_000
     assert len(lines_of(data, Limits(max_bytes=len(data)))) == 100_000
@@ -219,6 +221,7 @@ def test_a_file_that_compresses_well_but_is_small_is_no_bomb() -> None:
         list(read_lines(io.BytesIO(bomb(200 * MEBIBYTE, b"a b c d e f\n" * 512)), Problems("x")))
 
 
+@pytest.mark.slow
 def test_very_many_gzip_members_are_refused() -> None:
     data = gzip.compress(b"") * 100_001
     assert failure(data)[1] == "expected at most 100000 members in a gzip file"

@@ -43,6 +43,7 @@ def test_the_race_of_every_batch_that_learned_is_told() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_read_back_is_drawn_again_without_labels() -> None:
     found, problems = read(GOOD)
     assert found is not None, problems.as_dict()

@@ -170,6 +170,7 @@ def test_each_further_tag_is_reported_once() -> None:
     assert errors(data) == [(2, "tag", f"{wanted} 'u'"), (4, "tag", f"{wanted} 'v'")]
 
 
+@pytest.mark.slow
 def test_a_second_tag_in_a_later_chunk_is_found() -> None:
     lines = [f"{n % 50} Q0 d{n} {n} {-n} t" for n in range(60_000)]
     lines[50_000] = lines[50_000][:-1] + "u"
@@ -289,6 +290,7 @@ def test_what_is_written_is_read_back(run: RunFile) -> None:
     assert [x.hex() for x in back.scores.tolist()] == [x.hex() for x in run.scores.tolist()]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(runs())
 def test_what_is_saved_is_loaded_back(run: RunFile) -> None:
@@ -396,6 +398,7 @@ print(min(faults() for _ in range(5)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep other memory")
 def test_a_file_is_read_in_the_memory_of_the_one_before(tmp_path: Path) -> None:
     """Pages that are given back are asked for again with every chunk, which takes half the time."""

@@ -19,6 +19,7 @@ def test_every_kind_is_stored() -> None:
     assert sorted(EXPECTED) == sorted(name for name, _ in collections())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_numbers_are_those_that_were_published(name: str) -> None:
     problems = Problems(f"{name}.zip")
@@ -28,12 +29,14 @@ def test_numbers_are_those_that_were_published(name: str) -> None:
     assert list(differences(EXPECTED[name], published(found), name)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_the_same_rounds_are_drawn_today(name: str) -> None:
     found = dict(collections())[name]
     assert list(differences(EXPECTED[name], published(found), name)) == []
 
 
+@pytest.mark.slow
 def test_a_number_that_moved_is_found() -> None:
     moved = json.loads(json.dumps(EXPECTED["poisson"]))
     moved["DCG@5 student"]["ht low"][2] += 1e-6

@@ -208,6 +208,7 @@ def test_names_of_files_never_become_paths(client: rest.RestClient) -> None:
             assert len(row["name"]) <= 255
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_rejected_by_the_worker(client: rest.RestClient) -> None:
     bomb = rest.file("bomb.run.gz", "")
     bomb.file.write(gzip.compress(b"0" * 2**26))

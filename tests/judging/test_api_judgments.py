@@ -129,6 +129,7 @@ def test_grades_that_are_none(client: rest.RestClient, held: dict[str, Any], gra
     assert not Judgment.objects.exists()
 
 
+@pytest.mark.slow
 def test_corrections_supersede_and_keep_what_was_said(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -148,6 +149,7 @@ def test_corrections_supersede_and_keep_what_was_said(
     assert [row["revision"] for row in client.get(URL).json()["results"]] == [3]
 
 
+@pytest.mark.slow
 def test_skipping_and_putting_off_answer_with_the_next(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -162,6 +164,7 @@ def test_skipping_and_putting_off_answer_with_the_next(
     assert Assignment.objects.get(pk=later["id"]).skip_reason == "in Greek"
 
 
+@pytest.mark.slow
 @database
 def test_why_there_is_nothing_to_judge() -> None:
     made = factories.campaign()
@@ -289,6 +292,7 @@ def test_a_key_for_name_and_password(anna: User) -> None:
     assert client.get("/api/me/").status_code == 401
 
 
+@pytest.mark.slow
 def test_wrong_passwords_are_counted(anna: User) -> None:
     client = rest.client_of(None)
     wrong = {**SIGN_IN, "password": "wrong"}
@@ -304,6 +308,7 @@ def test_wrong_passwords_are_counted(anna: User) -> None:
     assert ApiToken.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_right_password_clears_the_count(anna: User) -> None:
     client = rest.client_of(None)
     for _ in range(3):
@@ -312,6 +317,7 @@ def test_a_right_password_clears_the_count(anna: User) -> None:
         assert client.post(TOKENS, SIGN_IN).status_code == 201
 
 
+@pytest.mark.slow
 def test_tries_are_forgotten_in_time(anna: User) -> None:
     client = rest.client_of(None)
     for _ in range(sign_in.TRIES_PER_ACCOUNT + 1):

@@ -28,6 +28,7 @@ def organizer(campaign: Campaign) -> rest.RestClient:
     return rest.client_of(campaign.created_by)
 
 
+@pytest.mark.slow
 def test_a_list_of_people_comes_with_links(organizer: rest.RestClient) -> None:
     answer = organizer.post(f"{BASE}members/many/", {"people": "cara\ndora, organizer"})
     assert answer.status_code == 201
@@ -47,6 +48,7 @@ def test_a_list_of_people_comes_with_links(organizer: rest.RestClient) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_people_and_one_of_them(campaign: Campaign, organizer: rest.RestClient) -> None:
     rows = {row["username"]: row for row in organizer.get(f"{BASE}people/").json()["results"]}
     anna = rows["anna"]
@@ -59,6 +61,7 @@ def test_people_and_one_of_them(campaign: Campaign, organizer: rest.RestClient) 
     assert sum(day["judged"] for day in told["days"]) == 8
 
 
+@pytest.mark.slow
 def test_excluding_and_taking_back(campaign: Campaign, organizer: rest.RestClient) -> None:
     body = {"assessor": "anna", "ground": "grades", "reason": "all alike"}
     made = organizer.post(f"{BASE}exclusions/", body)
@@ -77,6 +80,7 @@ def test_excluding_and_taking_back(campaign: Campaign, organizer: rest.RestClien
     assert not any(row["excluded"] for row in rows)
 
 
+@pytest.mark.slow
 def test_the_excluded_are_told_so_and_what_they_send_is_kept() -> None:
     made = factories.campaign(topics=1)
     factories.released_batch(made, "ab")
@@ -94,6 +98,7 @@ def test_the_excluded_are_told_so_and_what_they_send_is_kept() -> None:
     assert client.get(f"{BASE}judgments/").json()["count"] == 1
 
 
+@pytest.mark.slow
 def test_the_queue_and_what_was_seen(campaign: Campaign, organizer: rest.RestClient) -> None:
     rows = organizer.get(f"{BASE}queue/").json()
     assert rows["count"] == 8 + 16

@@ -46,6 +46,7 @@ def wrong(answer: Any) -> list[str]:
     return [line["field"] for line in answer.json()["errors"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.path)
 def test_a_parameter_that_nobody_knows_is_named(
     operation: rest.Operation, client: rest.RestClient

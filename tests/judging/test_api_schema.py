@@ -35,6 +35,7 @@ def test_the_document_is_valid() -> None:
     validate_schema(DOCUMENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_of_those_who_ask_for_it_first_at_the_same_moment_one_makes_it(
     twin: bool, monkeypatch: pytest.MonkeyPatch
@@ -108,6 +109,7 @@ class Page(HTMLParser):
             self.links.add(str(named["href"])[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_page_shows_every_operation(client: Any) -> None:
     user = rest._user("reader")

@@ -142,6 +142,7 @@ def test_names_never_become_paths_and_hidden_files_stay_out(campaign: Campaign) 
         assert "/" not in row.file.name.removeprefix("uploads/")
 
 
+@pytest.mark.slow
 def test_a_bomb_ends_at_what_packing_explains() -> None:
     bomb = zipped({"bomb.txt": bytes(64 * 2**20)})
     problems = Problems("bomb.zip")

@@ -17,6 +17,7 @@ from tests.support import factories
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_every_pair_of_a_batch_is_served_and_judged_once() -> None:
     campaign = factories.campaign(topics=3)
     (anna,) = factories.assessors(campaign, "anna")
@@ -106,6 +107,7 @@ def test_claiming_again_gives_the_pair_in_hand() -> None:
     assert Assignment.objects.count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_one_assessor_in_many_tabs_holds_one_pair() -> None:
     campaign = factories.campaign(topics=1)
@@ -256,6 +258,7 @@ def test_a_half_labeled_pair_can_be_used_as_it_is() -> None:
     ] == [(3, False)]
 
 
+@pytest.mark.slow
 def test_a_later_batch_that_wants_more_labels_of_a_judged_pair_gets_them() -> None:
     campaign = factories.campaign(topics=1)
     anna, ben = factories.assessors(campaign, "anna", "ben")

@@ -55,10 +55,12 @@ def found(campaign: Campaign, **asked: object) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_judgment_that_counts_is_there_once(campaign: Campaign) -> None:
     assert len(found(campaign)) == len(set(found(campaign))) == 12
 
 
+@pytest.mark.slow
 def test_each_filter_leaves_what_fits(campaign: Campaign) -> None:
     anna = User.objects.get(username="anna")
     topic = campaign.topics.order_by("topic_id")[0]
@@ -75,12 +77,14 @@ def test_each_filter_leaves_what_fits(campaign: Campaign) -> None:
     assert len(found(campaign, apart=1, assessor=anna.pk)) == 2
 
 
+@pytest.mark.slow
 def test_orders_put_disagreement_and_haste_first(campaign: Campaign) -> None:
     assert {doc for _, doc, _ in found(campaign, order="apart")[:4]} == {"c"}
     assert {who for _, _, who in found(campaign, order="quick")[:6]} == {"ben"}
     assert found(campaign, order="topic") == sorted(found(campaign, order="topic"))
 
 
+@pytest.mark.slow
 def test_a_correction_stands_for_what_was_said_before_it(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -98,6 +102,7 @@ def test_a_correction_stands_for_what_was_said_before_it(
     assert "until corrected" in said
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_others_said_and_takes_nonsense_for_nothing(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -109,6 +114,7 @@ def test_the_page_shows_what_others_said_and_takes_nonsense_for_nothing(
     assert "No judgment fits" in none
 
 
+@pytest.mark.slow
 def test_the_queries_do_not_grow_with_the_judgments(campaign: Campaign, organizer: Client) -> None:
     def count(asked: dict[str, str]) -> int:
         with CaptureQueriesContext(connection) as counted:
@@ -118,6 +124,7 @@ def test_the_queries_do_not_grow_with_the_judgments(campaign: Campaign, organize
     assert count({"words": "c", "order": "apart"}) == count({})
 
 
+@pytest.mark.slow
 def test_a_pair_of_another_campaign_is_not_there(campaign: Campaign, organizer: Client) -> None:
     other = factories.campaign(slug="other")
     factories.released_batch(other, "z")
@@ -126,6 +133,7 @@ def test_a_pair_of_another_campaign_is_not_there(campaign: Campaign, organizer: 
     assert organizer.get(address("pair-detail", campaign, pair.pk)).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_log_has_what_was_done_by_kind_and_person(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -137,6 +145,7 @@ def test_the_log_has_what_was_done_by_kind_and_person(
     assert "12 entries" in kind
 
 
+@pytest.mark.slow
 def test_the_file_of_the_log_has_what_is_shown(campaign: Campaign, organizer: Client) -> None:
     """The page's link asks for what the page was asked for, over all of its pages."""
     asked = {"action": "judge", "actor": "anna", "page": "1"}
@@ -151,6 +160,7 @@ def test_the_file_of_the_log_has_what_is_shown(campaign: Campaign, organizer: Cl
     assert [row["target"] for row in told["results"]] == [line["target"] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_log_is_taken_along_whole(campaign: Campaign, organizer: Client) -> None:
     answer: HttpResponse = organizer.get(address("audit-file", campaign))
     lines = list(csv.DictReader(answer.getvalue().decode().splitlines()))
@@ -158,6 +168,7 @@ def test_the_log_is_taken_along_whole(campaign: Campaign, organizer: Client) -> 
     assert sum(line["action"] == "judge" for line in lines) == Judgment.objects.count()
 
 
+@pytest.mark.slow
 def test_programs_look_for_what_organizers_look_for(campaign: Campaign, organizer: Client) -> None:
     """Every filter of the page; what it finds is what the page finds."""
     there = f"/api/campaigns/{campaign.slug}/judgments/"
@@ -181,6 +192,7 @@ def test_programs_look_for_what_organizers_look_for(campaign: Campaign, organize
     assert organizer.get(there, {"grade": "x"}).status_code == 400
 
 
+@pytest.mark.slow
 def test_who_only_judges_learns_nothing_of_others_by_looking(campaign: Campaign) -> None:
     """Which of their own pairs others judged otherwise is what others said."""
     client = Client()
@@ -194,6 +206,7 @@ def test_who_only_judges_learns_nothing_of_others_by_looking(campaign: Campaign)
     assert client.get(f"/api/campaigns/{campaign.slug}/pairs/{pair}/").status_code == 403
 
 
+@pytest.mark.slow
 def test_programs_read_the_history_of_a_pair(campaign: Campaign, organizer: Client) -> None:
     judged = Assignment.objects.filter(assessor__username="anna", state="judged")[0]
     saying = judgments.Saying(grade=2, key="again", comment="On second thought.")

@@ -108,6 +108,7 @@ def test_an_archived_campaign_stands_apart_and_comes_back(campaign: Campaign) ->
     assert {"archive campaign", "unarchive campaign"} <= actions
 
 
+@pytest.mark.slow
 def test_a_duplicate_has_settings_and_files_and_no_judgment(campaign: Campaign) -> None:
     original = with_topics()
     factories.stored_upload(original, b"1\n", name="broken.tsv", kind="topics")
@@ -195,6 +196,7 @@ def known_of(made: Campaign) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.slow
 def test_training_and_gold_follow_the_files_and_come_once() -> None:
     original = with_known_pairs()
     before = known_of(original)
@@ -215,6 +217,7 @@ def test_training_and_gold_follow_the_files_and_come_once() -> None:
     assert known_of(original) == before
 
 
+@pytest.mark.slow
 def test_without_files_rules_come_and_no_pairs() -> None:
     original = with_known_pairs()
     made = duplicates.duplicate(

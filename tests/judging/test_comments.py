@@ -63,6 +63,7 @@ def test_a_comment_is_on_the_page_and_in_the_file(campaign: Campaign, organizer:
     assert (line["assessor"], line["grade"], line["revision"]) == ("anna", "1", "1")
 
 
+@pytest.mark.slow
 def test_the_pages_of_a_campaign_lead_its_organizers_there(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -76,6 +77,7 @@ def test_the_pages_of_a_campaign_lead_its_organizers_there(
     assert link not in organizer.get(address("own-work", campaign)).content.decode()
 
 
+@pytest.mark.slow
 def test_a_correction_replaces_what_was_said(campaign: Campaign, organizer: Client) -> None:
     (anna,) = factories.assessors(campaign, "anna")
     held = say(campaign, anna, "too hasty")
@@ -93,6 +95,7 @@ def test_formulas_of_strangers_stay_text(campaign: Campaign, organizer: Client) 
     assert line["comment"].startswith("'=")
 
 
+@pytest.mark.slow
 def test_comments_of_other_campaigns_stay_there(campaign: Campaign, organizer: Client) -> None:
     other = factories.campaign(slug="other", topics=1)
     factories.released_batch(other, ["x1"])
@@ -106,6 +109,7 @@ def test_an_empty_page_says_where_comments_come_from(campaign: Campaign, organiz
     assert "No comments yet" in text(organizer.get(address("comments", campaign)))
 
 
+@pytest.mark.slow
 def test_the_queries_do_not_grow_with_the_comments(campaign: Campaign, organizer: Client) -> None:
     (anna,) = factories.assessors(campaign, "anna")
 

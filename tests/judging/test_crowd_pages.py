@@ -40,6 +40,7 @@ def guest_of(client: Client) -> CrowdGuest:
     return CrowdGuest.objects.get(account_id=client.session["_auth_user_id"])
 
 
+@pytest.mark.slow
 def test_from_the_link_to_the_code() -> None:
     made = campaign_of()
     link = link_of(made, return_address=BACK, code="C0DE1")
@@ -72,6 +73,7 @@ def test_from_the_link_to_the_code() -> None:
     assert (link.people, link.opened) == (1, 1)
 
 
+@pytest.mark.slow
 def test_with_another_browser_somebody_goes_on_where_they_were() -> None:
     made = campaign_of()
     link = link_of(made)
@@ -87,6 +89,7 @@ def test_with_another_browser_somebody_goes_on_where_they_were() -> None:
     assert guest_of(second) == guest_of(first)
 
 
+@pytest.mark.slow
 def test_the_device_is_the_person_where_the_platform_says_nothing() -> None:
     link = link_of(campaign_of())
     client = Client()
@@ -150,6 +153,7 @@ def test_an_answer_screens_out_with_a_code_of_its_own() -> None:
     assert "_auth_user_id" not in client.session
 
 
+@pytest.mark.slow
 def test_nobody_new_begins_where_it_is_over() -> None:
     made = campaign_of()
     link = link_of(made, most_people=1)
@@ -207,6 +211,7 @@ def test_what_comes_in_the_address_is_never_shown_as_html() -> None:
     assert client.get(address(link, PROLIFIC_PID="a%00b")).status_code == 400
 
 
+@pytest.mark.slow
 def test_the_code_is_for_guests_of_the_link_alone() -> None:
     made = campaign_of()
     link, other = link_of(made), link_of(made)
@@ -218,6 +223,7 @@ def test_the_code_is_for_guests_of_the_link_alone() -> None:
     assert client.get(done).url == Client().get(done).url == address(link)
 
 
+@pytest.mark.slow
 def test_whose_work_has_ended_is_told_so() -> None:
     made = campaign_of()
     link = link_of(made)
@@ -232,6 +238,7 @@ def test_whose_work_has_ended_is_told_so() -> None:
     assert User.objects.filter(pk=user.pk).exists()
 
 
+@pytest.mark.slow
 def test_whose_work_is_excluded_is_told_so() -> None:
     made = campaign_of()
     link = link_of(made)

@@ -51,6 +51,7 @@ def signed_in(made: Campaign) -> Client:
     return client
 
 
+@pytest.mark.slow
 def test_minutes_judgments_and_bonus_make_the_pay() -> None:
     made = campaign_of("abcdefgh")
     link = link_of(made, judgments=3, most_people=9, out_code="OUT", **PAY, **QUESTION)
@@ -132,6 +133,7 @@ def test_one_device_and_one_participant_are_told_beside_both() -> None:
     assert f"Same device as {account(same[0])}" in shown.content.decode()
 
 
+@pytest.mark.slow
 def test_the_file_adds_up_and_holds_no_formula() -> None:
     made = campaign_of("abcdefgh")
     link = link_of(made, judgments=3, most_people=9, **PAY)
@@ -151,6 +153,7 @@ def test_the_file_adds_up_and_holds_no_formula() -> None:
     assert f"payments-{link.pk}.csv" in answer["Content-Disposition"]
 
 
+@pytest.mark.slow
 def test_statements_do_not_grow_with_guests() -> None:
     made = campaign_of("abcdefgh", labels=9)
     link = link_of(made, most_people=20)
@@ -174,6 +177,7 @@ FORM = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_organizer_makes_closes_and_reopens_a_link() -> None:
     made = campaign_of()
     client = signed_in(made)
@@ -227,6 +231,7 @@ def test_what_is_wrong_stands_beside_its_field(name: str, value: str, told: str)
     assert not CrowdLink.objects.exists()
 
 
+@pytest.mark.slow
 def test_programs_make_close_and_pay_as_pages_do() -> None:
     made = campaign_of()
     client = rest.client_of(made.created_by)
@@ -269,6 +274,7 @@ def test_a_guest_who_asks_by_program_is_told_when_it_is_enough() -> None:
     assert told == {"assignment": None, "reason": "enough_judged"}
 
 
+@pytest.mark.slow
 def test_pages_of_people_say_who_is_a_guest_and_of_which_link() -> None:
     made = campaign_of()
     link = link_of(made)

@@ -54,6 +54,7 @@ def counted(statements: list[str]) -> int:
     return sum(not TRANSACTION.match(sql) for sql in statements)
 
 
+@pytest.mark.slow
 @committed
 @pytest.mark.parametrize("labels", [1, 2])
 def test_a_judgment_by_rest_takes_few_statements_and_one_transaction(labels: int) -> None:
@@ -96,6 +97,7 @@ def test_what_a_judgment_asks_is_prepared_and_no_other_statement_is_kept() -> No
 URL = "/api/campaigns/test/judgments/"
 
 
+@pytest.mark.slow
 @committed
 def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> None:
     _, (anna,) = campaign_of("anna")
@@ -115,6 +117,7 @@ def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> No
     assert Judgment.objects.count() == AuditEntry.objects.filter(action="judge").count() == 20
 
 
+@pytest.mark.slow
 @committed
 @pytest.mark.sqlite_only
 def test_a_judgment_in_a_large_batch_takes_the_database_no_more_steps() -> None:
@@ -144,6 +147,7 @@ def one(by: User, grade: int = 1) -> tuple[Recorded, Sheet | None]:
     return desk.judge(assignment=mine, by=by, saying=Saying(grade, f"k{mine.pk}"), topic=True)
 
 
+@pytest.mark.slow
 @database
 def test_the_short_way_gives_the_pairs_and_the_numbers_of_the_long_way() -> None:
     """Anna and Ben have the same ids in both campaigns' orders: each takes one of the two ways."""
@@ -169,6 +173,7 @@ def test_the_short_way_gives_the_pairs_and_the_numbers_of_the_long_way() -> None
     )
 
 
+@pytest.mark.slow
 @database
 @pytest.mark.parametrize("of_the_topic", [True, False])
 def test_a_place_in_an_earlier_batch_comes_first(of_the_topic: bool) -> None:
@@ -224,6 +229,7 @@ def held_by(by: User) -> Assignment:
     return rows.get(assessor=by, state="leased")
 
 
+@pytest.mark.slow
 @committed
 def test_a_judgment_sent_at_once_from_many_tabs_is_stored_once_with_one_pair_after_it() -> None:
     campaign, (anna,) = campaign_of("anna")
@@ -299,6 +305,7 @@ def statement(*, of_members: bool = True, **locks: bool) -> Any:
     return desk.changes(taken)
 
 
+@pytest.mark.slow
 def test_a_save_that_waits_for_the_next_pair_is_caught(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,6 +419,7 @@ def finish(held: Assignment) -> None:
     judgments.record(assignment=held, by=held.assessor, saying=Saying(1, "last"))
 
 
+@pytest.mark.slow
 @database
 @pytest.mark.parametrize("change", [give_back, let_lapse, skip, draw_more, close, finish])
 def test_an_idle_desk_is_told_at_once_when_it_may_go_on_or_waits_for_something_else(

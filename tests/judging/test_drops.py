@@ -54,6 +54,7 @@ def dropped(organizer: Client, campaign: Campaign, *, check_only: bool = False) 
     return list(campaign.uploads.order_by("pk"))[-5:]
 
 
+@pytest.mark.slow
 def test_problems_of_all_files_are_told_by_kind(campaign: Campaign, organizer: Client) -> None:
     rows = dropped(organizer, campaign)
     found = drops.latest(campaign)
@@ -69,6 +70,7 @@ def test_problems_of_all_files_are_told_by_kind(campaign: Campaign, organizer: C
     assert kinds == sorted(kinds)
 
 
+@pytest.mark.slow
 def test_the_page_has_the_summary_and_the_guess(campaign: Campaign, organizer: Client) -> None:
     rows = dropped(organizer, campaign)
     address = reverse("material", args=[campaign.slug])

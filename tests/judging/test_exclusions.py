@@ -72,6 +72,7 @@ def counters(made: Campaign) -> None:
         assert (batch.state == "complete") == (left == 0)
 
 
+@pytest.mark.slow
 def test_excluded_work_is_stored_and_counts_nowhere() -> None:
     made, anna, ben = campaign_of()
     judge_all(made, anna, most=3)
@@ -89,6 +90,7 @@ def test_excluded_work_is_stored_and_counts_nowhere() -> None:
     counters(made)
 
 
+@pytest.mark.slow
 def test_freed_places_are_offered_to_others_and_complete_the_batch_again() -> None:
     made, anna, ben = campaign_of()
     judge_all(made, anna)
@@ -99,6 +101,7 @@ def test_freed_places_are_offered_to_others_and_complete_the_batch_again() -> No
     counters(made)
 
 
+@pytest.mark.slow
 def test_the_excluded_are_handed_nothing_and_are_told_why() -> None:
     made, anna, _ = campaign_of()
     judge_all(made, anna, most=1)
@@ -110,6 +113,7 @@ def test_the_excluded_are_handed_nothing_and_are_told_why() -> None:
     assert len(selectors.own_judgments(made, anna)) == 1
 
 
+@pytest.mark.slow
 def test_what_is_in_hand_is_stored_and_set_aside() -> None:
     made, anna, _ = campaign_of()
     held = assignments.claim_next(campaign=made, by=anna)
@@ -130,6 +134,7 @@ def test_what_is_in_hand_is_stored_and_set_aside() -> None:
     counters(made)
 
 
+@pytest.mark.slow
 def test_corrections_of_the_excluded_are_kept_beside_what_counts() -> None:
     made, anna, _ = campaign_of("a")
     judge_all(made, anna)
@@ -147,6 +152,7 @@ def test_corrections_of_the_excluded_are_kept_beside_what_counts() -> None:
     assert [grade for _, _, grade in given(made)] == [3]
 
 
+@pytest.mark.slow
 def test_taking_back_brings_everything_back() -> None:
     made, anna, ben = campaign_of(wanted=2)
     judge_all(made, anna, 2)
@@ -170,6 +176,7 @@ def test_taking_back_brings_everything_back() -> None:
     assert refused.value.code == "taken_back"
 
 
+@pytest.mark.slow
 def test_both_count_where_somebody_judged_in_their_place_meanwhile() -> None:
     made, anna, ben = campaign_of("a")
     judge_all(made, anna, 2)
@@ -180,6 +187,7 @@ def test_both_count_where_somebody_judged_in_their_place_meanwhile() -> None:
     counters(made)
 
 
+@pytest.mark.slow
 def test_a_decision_that_rested_on_excluded_judgments_does_not_hold() -> None:
     made, anna, _ben = campaign_of("a", wanted=2)
     judge_all(made, anna)
@@ -219,6 +227,7 @@ def test_who_cannot_be_excluded() -> None:
     assert Exclusion.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_somebody_who_left_can_be_excluded_and_comes_back_excluded() -> None:
     made, anna, _ = campaign_of()
     judge_all(made, anna, most=2)
@@ -229,6 +238,7 @@ def test_somebody_who_left_can_be_excluded_and_comes_back_excluded() -> None:
     assert assignments.claim_next(campaign=made, by=anna) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["save", "exclusion"])
 def test_whoever_is_excluded_while_they_save_is_stored_and_does_not_count(first: str) -> None:
     """The one that comes second waits for the other; what was acknowledged is there either way."""
@@ -271,6 +281,7 @@ def test_twin_that_locks_nothing_lets_a_label_through(monkeypatch: pytest.Monkey
     assert given(made) != []
 
 
+@pytest.mark.slow
 def test_the_overlap_stays_exact_while_people_are_excluded_and_taken_back() -> None:
     """Six people judge pairs that want two labels each; two are excluded and one is taken back."""
     made = factories.campaign(topics=2)

@@ -47,6 +47,7 @@ def test_scores_say_what_they_are_and_when_they_cannot_be_trusted() -> None:
     assert skewed.by_chance > SKEWED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("skill", "count"), [(0.3, 20), (0.6, 20), (0.9, 40)])
 def test_intervals_of_scores_hold_what_they_say(skill: float, count: int) -> None:
     """Somebody knows the answer with a chance, and guesses otherwise: the score is that chance."""

@@ -19,6 +19,7 @@ def crowd(hasher: PasswordHasher, encoded: str, people: int = 8) -> list[object]
     return at_once([lambda: hasher.verify("a long password", encoded)] * people)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_eight_who_sign_in_at_once_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room(hashers.ROOM_KIB)

@@ -339,6 +339,7 @@ def test_a_broker_that_does_not_answer_never_breaks_a_request(
     assert Job.objects.filter(hinted__isnull=True).count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_is_woken_once_for_what_is_asked_for_often(
     monkeypatch: pytest.MonkeyPatch, done: list[int]

@@ -226,6 +226,7 @@ def test_the_database_itself_holds_the_invariants() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_same_judgment_sent_fifty_times_at_once_is_stored_once() -> None:
     assignment = held_pair(labels=2)

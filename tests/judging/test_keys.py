@@ -81,6 +81,7 @@ def test_a_key_made_while_the_password_changes_is_void() -> None:
     assert with_key(members.create_token(user=anna, name="k")).get("/api/me/").status_code == 401
 
 
+@pytest.mark.slow
 def test_a_password_that_is_only_hashed_anew_ends_no_key(settings: Any) -> None:
     anna = account()
     key = members.create_token(user=anna, name="k")

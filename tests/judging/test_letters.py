@@ -106,6 +106,7 @@ def test_a_bad_address_keeps_all_out(
 # ------------------------------------------------------------------------------ invitations
 
 
+@pytest.mark.slow
 def test_who_has_an_address_gets_a_letter_that_opens_the_account(
     campaign: Campaign, post: mail.Mail
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_link_that_was_passed_on_by_hand_confirms_no_address(
     assert not row.user.address_confirmed
 
 
+@pytest.mark.slow
 def test_what_a_mail_server_refuses_is_told_where_it_was_asked_for(
     campaign: Campaign, post: mail.Mail
 ) -> None:
@@ -200,6 +202,7 @@ def test_a_letter_that_is_done_again_is_sent_once(campaign: Campaign, post: mail
     assert len(post.sent) == 1
 
 
+@pytest.mark.slow
 def test_invited_again_the_old_links_are_void(campaign: Campaign, post: mail.Mail) -> None:
     invite(campaign, "anna, anna@example.org\nben")
     factories.run_due_jobs()
@@ -244,6 +247,7 @@ def test_a_name_of_a_campaign_makes_no_headers(campaign: Campaign, post: mail.Ma
 # ------------------------------------------------------------------------------ resets
 
 
+@pytest.mark.slow
 def test_a_forgotten_password_is_set_anew_by_a_letter(post: mail.Mail) -> None:
     anna = known()
     inside = Client()
@@ -273,6 +277,7 @@ def test_a_forgotten_password_is_set_anew_by_a_letter(post: mail.Mail) -> None:
     assert not Letter.objects.filter(kind="reset").exists()
 
 
+@pytest.mark.slow
 def test_the_answer_tells_nobody_who_has_an_account(post: mail.Mail) -> None:
     """Nor do the statements that it takes, and so its time."""
     known()
@@ -360,6 +365,7 @@ def test_an_address_is_of_one_account_and_the_old_one_is_told(post: mail.Mail) -
     assert ben.email == "ben@example.org"
 
 
+@pytest.mark.slow
 def test_programs_confirm_addresses_too(post: mail.Mail) -> None:
     anna = User.objects.create_user("anna", password=PASSWORD)
     client = client_of(anna)

@@ -39,6 +39,7 @@ def claim_during_a_late_save() -> Other:
     return claim
 
 
+@pytest.mark.slow
 def test_a_claim_and_a_late_save_of_the_same_pair_do_not_wait_in_a_circle() -> None:
     claim = claim_during_a_late_save()
 

@@ -159,6 +159,7 @@ def test_a_name_that_only_looks_the_same_signs_in_nobody(name: str) -> None:
     assert signed_in_as(name) == ("", "")
 
 
+@pytest.mark.slow
 def test_accounts_from_before_names_were_compared_open_with_their_exact_name() -> None:
     User.objects.create_user("ann", password=PASSWORD)
     old = User.objects.create_user("ben", password="another horse")
@@ -205,6 +206,7 @@ def test_an_account_keeps_its_name_and_can_be_changed_otherwise(campaign: Campai
         ben.save()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_many_ways_to_write_one_name_at_once_make_one_account() -> None:
     made = factories.campaign()

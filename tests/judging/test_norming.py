@@ -151,6 +151,7 @@ def test_no_more_pairs_than_people_can_talk_about(
         norms.bring(row, "topic,docno\nt2,d\n")
 
 
+@pytest.mark.slow
 def test_pairs_are_taken_over_from_training_and_from_judgments(made: Campaign) -> None:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d,2\n", "t.csv")
     training.add(campaign=made, by=made.created_by, found=found, problems=problems)
@@ -216,6 +217,7 @@ def test_people_come_and_go_until_it_is_discussed_and_who_has_answered_stays(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_numbers_tell_nothing_of_names_or_of_who_came_first() -> None:
     made = norms.campaign(*(f"p{n:02}" for n in range(20)))
     orders = set()
@@ -279,6 +281,7 @@ def test_a_revision_stands_beside_the_first_grade_and_can_be_taken_back(made: Ca
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_comments_are_text_of_some_length_and_one_each_however_often_sent(
     made: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +364,7 @@ def test_who_may_see_a_session(made: Campaign) -> None:
         access.norming_seat(anna, made.slug, row.pk)
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_with_its_sessions(made: Campaign) -> None:
     row = talk(made, (0, 1, 2), (3, 1, 2))
     comment(row, named("anna"), "So.")

@@ -40,6 +40,7 @@ def there(response: HttpResponse) -> str:
 # ------------------------------------------------------------------------------- who takes part
 
 
+@pytest.mark.slow
 def test_an_open_session_stands_on_the_first_page_and_where_one_judges(made: Campaign) -> None:
     anna = page_of(named("anna"))
     assert "No session for you yet" in there(anna.get(address("norming", made)))
@@ -60,6 +61,7 @@ def test_an_open_session_stands_on_the_first_page_and_where_one_judges(made: Cam
     assert "Closed" in there(anna.get(address("norming", made)))
 
 
+@pytest.mark.slow
 def test_one_pair_after_the_other_alone_and_then_to_the_discussion(made: Campaign) -> None:
     row, anna = norms.session(made), page_of(named("anna"))
     norms.answers(row, {named("ben"): (3, 3, 3)})
@@ -82,6 +84,7 @@ def test_one_pair_after_the_other_alone_and_then_to_the_discussion(made: Campaig
     assert wrong.redirect_chain[-1][0] == address("norming-discussion", made, row.pk)
 
 
+@pytest.mark.slow
 def test_before_it_is_discussed_nothing_shows_it_to_anybody(made: Campaign) -> None:
     row = norms.session(made, by_itself=False)
     norms.answers(row, {named("anna"): (0, 1, 2), named("ben"): (3, 1, 2)})
@@ -118,6 +121,7 @@ def test_a_page_that_does_not_ask_whether_it_is_blind_is_caught(
     assert norming.findings(norms.seat(row)) is not None
 
 
+@pytest.mark.slow
 def test_people_talk_change_their_grade_and_nothing_they_write_is_markup(made: Campaign) -> None:
     row = talk(made, (0, 1, 2), (3, 1, 2))
     anna, pair = page_of(named("anna")), row.pairs.all()[0].pk
@@ -147,6 +151,7 @@ def test_people_talk_change_their_grade_and_nothing_they_write_is_markup(made: C
     assert "closed" in text(late)
 
 
+@pytest.mark.slow
 def test_comments_come_in_pages_the_newest_last(
     made: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +168,7 @@ def test_comments_come_in_pages_the_newest_last(
     assert [each.row.text for each in first] == ["said 0", "said 1"]
 
 
+@pytest.mark.slow
 def test_pages_take_so_many_statements_however_much_there_is(made: Campaign) -> None:
     def counted(row: NormingSession, user: User) -> list[int]:
         found = []
@@ -196,6 +202,7 @@ def test_pages_take_so_many_statements_however_much_there_is(made: Campaign) -> 
 # ------------------------------------------------------------------------------- who organizes
 
 
+@pytest.mark.slow
 def test_an_organizer_makes_a_session_and_moves_it_on(made: Campaign) -> None:
     client = page_of(made.created_by)
     assert "No session yet" in there(client.get(address("norming-sessions", made)))
@@ -227,6 +234,7 @@ def test_an_organizer_makes_a_session_and_moves_it_on(made: Campaign) -> None:
     assert "what was said stays" in text(kept)
 
 
+@pytest.mark.slow
 def test_an_organizer_chooses_people_and_deletes_what_nobody_answered(made: Campaign) -> None:
     client, row = page_of(made.created_by), norms.session(made)
     people = address("norming-people", made, row.pk)
@@ -239,6 +247,7 @@ def test_an_organizer_chooses_people_and_deletes_what_nobody_answered(made: Camp
     assert not NormingSession.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_organizer_is_told_of_agreement_and_of_who_deviates(made: Campaign) -> None:
     row = talk(made, (0, 1, 2), (3, 1, 2))
     client = page_of(made.created_by)
@@ -251,6 +260,7 @@ def test_the_organizer_is_told_of_agreement_and_of_who_deviates(made: Campaign) 
     assert lines[0].startswith("topic,docno,assessor,first")
 
 
+@pytest.mark.slow
 def test_a_judged_pair_is_taken_into_a_draft_from_its_page(made: Campaign) -> None:
     factories.released_batch(made, "ab")
     factories.judge_next(made, named("anna"), 2)
@@ -269,6 +279,7 @@ def test_a_judged_pair_is_taken_into_a_draft_from_its_page(made: Campaign) -> No
 # ------------------------------------------------------------------------------- by REST
 
 
+@pytest.mark.slow
 def test_by_rest_from_the_draft_to_the_end(made: Campaign) -> None:
     base = f"/api/campaigns/{made.slug}/norming/"
     organizer, anna, ben = (

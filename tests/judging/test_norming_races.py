@@ -29,6 +29,7 @@ def begun(*names: str) -> tuple[NormingSession, list[User], int]:
     return row, users, row.pairs.get().pk
 
 
+@pytest.mark.slow
 def test_of_eight_answers_of_one_person_at_once_one_is_stored() -> None:
     row, (anna, _), pair = begun("anna", "ben")
     outcomes = at_once([answering(row, anna, pair, n % 4) for n in range(8)])
@@ -36,6 +37,7 @@ def test_of_eight_answers_of_one_person_at_once_one_is_stored() -> None:
     assert [(said.pk, said.grade) for said in outcomes] == [(stored.pk, stored.grade)] * 8
 
 
+@pytest.mark.slow
 def test_the_last_answers_of_several_people_at_once_begin_the_discussion_once() -> None:
     row, users, pair = begun("anna", "ben", "cara", "dora")
     outcomes = at_once([answering(row, user, pair, 1) for user in users])
@@ -45,6 +47,7 @@ def test_the_last_answers_of_several_people_at_once_begin_the_discussion_once() 
     assert AuditEntry.objects.filter(action="discuss norming").count() == 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_as_the_discussion_begins_is_blind_or_refused() -> None:
     """Whoever has waited for the session finds that people talk by now."""
     row, (anna, ben), pair = begun("anna", "ben")
@@ -83,6 +86,7 @@ def test_a_service_that_does_not_lock_is_caught(monkeypatch: pytest.MonkeyPatch)
     assert row.state == State.JUDGING, "nobody found that all have answered"
 
 
+@pytest.mark.slow
 def test_a_comment_that_is_sent_eight_times_at_once_is_one() -> None:
     row, (anna, ben), pair = begun("anna", "ben")
     norms.answers(row, {anna: [0], ben: [1]})
@@ -91,6 +95,7 @@ def test_a_comment_that_is_sent_eight_times_at_once_is_one() -> None:
     assert {each.pk for each in outcomes} == {NormingComment.objects.get().pk}
 
 
+@pytest.mark.slow
 def test_a_session_is_begun_discussed_and_closed_once() -> None:
     made = norms.campaign("anna", "ben")
     row = norms.session(made, begin=False)

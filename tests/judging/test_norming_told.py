@@ -72,6 +72,7 @@ def test_pairs_come_by_their_spread_with_who_said_what(made: Campaign) -> None:
     assert norming.beside(row, found[2].pair)[1] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [False, True])
 def test_names_are_numbers_to_others_unless_the_session_shows_them(
     made: Campaign, shown: bool
@@ -89,6 +90,7 @@ def test_names_are_numbers_to_others_unless_the_session_shows_them(
     assert said.name == "Organizer"
 
 
+@pytest.mark.slow
 def test_findings_tell_who_is_far_from_the_others_and_what_is_still_open() -> None:
     made = norms.campaign("anna", "ben", "cara")
     row = norms.session(made)
@@ -137,6 +139,7 @@ def test_where_there_is_nothing_to_compare_no_number_is_told() -> None:
     assert (alike.share, alike.alpha) == (1.0, None)
 
 
+@pytest.mark.slow
 def test_the_file_has_every_answer_and_no_formula(made: Campaign) -> None:
     row = talk(made, (0, 1, 2), (3, 1, 2))
     services.revise(session=row, by=named("anna"), pair=row.pairs.all()[0].pk, grade=3)
@@ -149,6 +152,7 @@ def test_the_file_has_every_answer_and_no_formula(made: Campaign) -> None:
     assert first["revised_at"] > first["first_at"] > "2"
 
 
+@pytest.mark.slow
 def test_so_many_statements_however_many_people_pairs_and_comments(made: Campaign) -> None:
     def counted(row: NormingSession, user: User) -> list[int]:
         seats = norms.seat(row), norms.seat(row, user)
@@ -183,6 +187,7 @@ def test_so_many_statements_however_many_people_pairs_and_comments(made: Campaig
     assert max(counted(row, people[0])) <= 7
 
 
+@pytest.mark.slow
 def test_everybody_has_an_order_of_their_own_topic_by_topic() -> None:
     made = norms.campaign(*(f"p{n}" for n in range(12)))
     row = norms.session(made, lines="topic,docno\n" + "".join(

@@ -68,6 +68,7 @@ def add_document(campaign: Campaign, docno: str, **values: str) -> Document:
     return Document.objects.create(campaign=campaign, upload=upload, docno=docno, **values)
 
 
+@pytest.mark.slow
 def test_the_whole_queue_is_judged_with_plain_forms() -> None:
     anna = desk()
     for _ in range(8):
@@ -83,6 +84,7 @@ def test_the_whole_queue_is_judged_with_plain_forms() -> None:
     assert "All judged" in text_of(anna.look())
 
 
+@pytest.mark.slow
 def test_with_htmx_one_request_saves_and_brings_the_next_pair() -> None:
     anna = desk()
     anna.look()
@@ -96,6 +98,7 @@ def test_with_htmx_one_request_saves_and_brings_the_next_pair() -> None:
     assert 'data-announce="Saved.' in fragment
 
 
+@pytest.mark.slow
 def test_a_double_submit_stores_once() -> None:
     anna = desk()
     key = key_in(text_of(anna.look()))
@@ -108,6 +111,7 @@ def test_a_double_submit_stores_once() -> None:
     assert Pair.objects.get(pk=first.pair_id).judged == 1
 
 
+@pytest.mark.slow
 def test_another_grade_under_the_same_key_changes_nothing_and_says_how_to_change_it() -> None:
     anna = desk()
     key = key_in(text_of(anna.look()))
@@ -143,6 +147,7 @@ def test_nonsense_is_refused_and_the_pair_stays(grade: str) -> None:
     assert not Judgment.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_skip_needs_a_reason_and_gives_the_pair_to_somebody_else() -> None:
     anna = desk("a", topics=1)
     (ben,) = factories.assessors(anna.campaign, "ben")

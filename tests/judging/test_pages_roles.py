@@ -79,6 +79,7 @@ def text_of(response: HttpResponse) -> str:
     return response.getvalue().decode()  # of files as well, which are streamed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", EVERYBODY)
 @pytest.mark.parametrize("name", PAGES)
 def test_who_sees_which_page(name: str, role: str) -> None:
@@ -89,6 +90,7 @@ def test_who_sees_which_page(name: str, role: str) -> None:
         assert response.headers["Location"].startswith("/sign-in/?next=")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", EVERYBODY)
 @pytest.mark.parametrize("name", POSTS)
 def test_who_may_send_what(name: str, role: str) -> None:
@@ -135,6 +137,7 @@ def test_pages_carry_the_policy_and_nothing_that_it_forbids() -> None:
     assert seen > 40
 
 
+@pytest.mark.slow
 def test_the_sign_in_page_leads_in_and_counts_tries() -> None:
     user = factories.user("anna")
     user.set_password("right-password")
@@ -166,6 +169,7 @@ def test_demo_accounts_are_shown_only_while_they_work(settings: Any) -> None:
     assert "demo-password" not in text_of(Client().get(reverse("sign-in")))
 
 
+@pytest.mark.slow
 def test_an_invited_member_sets_a_password_once_and_is_signed_in() -> None:
     campaign = factories.campaign()
     organizer = Client()
@@ -285,6 +289,7 @@ def test_opening_and_closing_tell_when_they_come_too_late() -> None:
     assert campaign.state == Campaign.State.CLOSED
 
 
+@pytest.mark.slow
 def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "a")
@@ -312,6 +317,7 @@ def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
     assert "It is a heading." in text_of(client.get(done))
 
 
+@pytest.mark.slow
 def test_known_grades_and_the_rest_are_decided_by_the_worker_when_confirmed() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "abc")
@@ -389,6 +395,7 @@ def first_row(model: str) -> int:
     return apps.get_model("judging", model).objects.values_list("pk", flat=True)[0]
 
 
+@pytest.mark.slow
 def test_admins_look_up_rows_and_change_none() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "a")

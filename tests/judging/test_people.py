@@ -132,6 +132,7 @@ def test_too_many_and_nobody(campaign: Campaign) -> None:
     assert refused(campaign, "anna", role="boss").code == "role_unknown"
 
 
+@pytest.mark.slow
 def test_a_file_or_a_pasted_list_on_the_page(campaign: Campaign, organizer: Client) -> None:
     many = address("people-many", campaign)
     file = SimpleUploadedFile("people.csv", b"name,role\nanna,assessor\nben,organizer\n")
@@ -187,6 +188,7 @@ def test_nobody_makes_a_link_for_what_others_invited(campaign: Campaign) -> None
 # ------------------------------------------------------------------------------------ figures
 
 
+@pytest.mark.slow
 def test_what_is_told_of_somebody(campaign: Campaign) -> None:
     anna, ben, _cara = factories.assessors(campaign, "anna", "ben", "cara")
     judge(campaign, anna)
@@ -216,6 +218,7 @@ def test_what_is_told_of_somebody(campaign: Campaign) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_agreement_holds_excluded_work_against_what_counts(campaign: Campaign) -> None:
     anna, ben = factories.assessors(campaign, "anna", "ben")
     judge(campaign, anna)
@@ -235,6 +238,7 @@ def with_texts(made: Campaign, lengths: dict[str, int]) -> None:
         Document.objects.create(campaign=made, upload=upload, docno=docno, text="x" * length)
 
 
+@pytest.mark.slow
 def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None:
     made = factories.campaign(topics=1)
     docnos = [f"d{n:02}" for n in range(20)]
@@ -259,6 +263,7 @@ def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None
     assert not look_at(made, anna).tells_haste
 
 
+@pytest.mark.slow
 def test_the_page_of_somebody(campaign: Campaign, organizer: Client) -> None:
     anna, ben = factories.assessors(campaign, "anna", "ben")
     judge(campaign, anna)
@@ -274,6 +279,7 @@ def test_the_page_of_somebody(campaign: Campaign, organizer: Client) -> None:
     assert "Organizers do not judge" in made
 
 
+@pytest.mark.slow
 def test_excluding_and_taking_back_on_the_page(campaign: Campaign, organizer: Client) -> None:
     anna, ben = factories.assessors(campaign, "anna", "ben")
     judge(campaign, anna)

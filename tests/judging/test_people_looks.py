@@ -51,6 +51,7 @@ def test_what_was_kept_is_what_is_told() -> None:
     assert Manner.of_json(Manner().as_json()).agreement is None
 
 
+@pytest.mark.slow
 def test_a_worker_looks_once_however_many_look_and_pages_show_what_it_told(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_worker_looks_once_however_many_look_and_pages_show_what_it_told(
     assert waiting() == 0, "nothing has been done since"
 
 
+@pytest.mark.slow
 def test_it_is_told_anew_after_a_while_if_something_was_done(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -95,6 +97,7 @@ def test_it_is_told_anew_after_a_while_if_something_was_done(
     assert looks.kept(campaign).manners[ben.pk].comments == 6
 
 
+@pytest.mark.slow
 def test_what_was_committed_late_under_an_earlier_number_is_not_missed(campaign: Campaign) -> None:
     """Numbers are given before commits: an earlier one may appear after a worker has looked."""
     (anna,) = factories.assessors(campaign, "anna")
@@ -106,6 +109,7 @@ def test_what_was_committed_late_under_an_earlier_number_is_not_missed(campaign:
     assert looks.kept(campaign).looking, "the last entry was written just before"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("undo", [False, True])
 def test_an_exclusion_is_a_reason_to_look_again(campaign: Campaign, *, undo: bool) -> None:
     (anna,) = factories.assessors(campaign, "anna")
@@ -122,6 +126,7 @@ def test_an_exclusion_is_a_reason_to_look_again(campaign: Campaign, *, undo: boo
     assert looks.kept(campaign).looking == undo
 
 
+@pytest.mark.slow
 def test_what_failed_is_said_and_not_tried_with_every_look(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -137,6 +142,7 @@ def test_without_a_worker_the_page_says_so(campaign: Campaign, organizer: Client
     assert "so how people answer is not told" in text(organizer.get(address("people", campaign)))
 
 
+@pytest.mark.slow
 def test_who_does_not_read_is_named_on_the_overview_and_in_the_list() -> None:
     made = evaluation.with_material()
     evaluation.drawn(made)

@@ -152,6 +152,7 @@ def test_grades_of_documents_do_not_answer_a_preference() -> None:
     assert list(Batch.objects.values_list("state", flat=True)) == ["open", "complete", "complete"]
 
 
+@pytest.mark.slow
 @database
 def test_the_organizer_decides_on_a_preference_in_its_own_scale() -> None:
     made = campaign_of(("a", "b"), grades=2)
@@ -188,6 +189,7 @@ def is_balanced(swapped: Callable[[int], bool], count: int = 6000) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_which_document_stands_first_is_a_fair_coin() -> None:
     pair = Pair(docno="a", other="b")
     assert is_balanced(lambda pk: Assignment(pk=pk, pair=pair).swapped)
@@ -271,6 +273,7 @@ def test_the_label_says_which_document_is_better_wherever_it_stood(
     assert misread(other, "ben")
 
 
+@pytest.mark.slow
 @database
 def test_equally_good_is_the_middle_wherever_they_stand() -> None:
     made = campaign_of(*DOCUMENTS)

@@ -37,6 +37,7 @@ def rules(made: Campaign, **values: Any) -> None:
     factories.run_due_jobs()
 
 
+@pytest.mark.slow
 def test_scores_tell_the_two_apart() -> None:
     made, good, bad = crowd()
     found = gold_answers.scores(made)
@@ -50,6 +51,7 @@ def test_scores_tell_the_two_apart() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_rule_excludes_whom_gold_finds_and_says_so() -> None:
     made, good, bad = crowd()
     rules(made, exclude_below=0.4)
@@ -70,6 +72,7 @@ def test_a_rule_excludes_whom_gold_finds_and_says_so() -> None:
     assert not Exclusion.objects.filter(ended=None).exists()
 
 
+@pytest.mark.slow
 def test_nothing_happens_by_itself_unless_somebody_has_said_so() -> None:
     made, _good, _bad = crowd()
     rules(made)
@@ -78,6 +81,7 @@ def test_nothing_happens_by_itself_unless_somebody_has_said_so() -> None:
     assert not Exclusion.objects.exists()
 
 
+@pytest.mark.slow
 def test_whoever_waits_is_handed_nothing_until_somebody_has_looked_and_then_is_left_alone() -> None:
     made, good, bad = crowd(docnos=30)
     factories.released_batch(made, [f"e{n}" for n in range(6)], labels=2)
@@ -112,6 +116,7 @@ def test_who_is_held_while_judging_keeps_what_is_in_hand_and_gets_no_more() -> N
         quality.hold(campaign=made, assessor=anna, by=made.created_by, reason="again")
 
 
+@pytest.mark.slow
 def test_who_is_too_fast_is_found_by_times_alone() -> None:
     made, (swift, slow) = campaign_of("swift", "slow", labels=2, every=0, topics=1)
     for who, took in ((swift, 0.05), (slow, 20.0)):
@@ -152,6 +157,7 @@ def test_rules_out_of_bounds_are_refused_by_field(values: dict[str, Any], field:
     assert refused.value.field == field
 
 
+@pytest.mark.slow
 def test_pages_and_rest_tell_and_do_the_same() -> None:
     made, _good, bad = crowd(docnos=20)
     page, client = Client(), rest.client_of(made.created_by)

@@ -57,6 +57,7 @@ def told(made: Campaign) -> list[tuple[str, str]]:
     return [(item.key.kind, item.pair.docno) for item in items]
 
 
+@pytest.mark.slow
 def test_what_waits_comes_first_then_disagreements_then_comments(judged: Campaign) -> None:
     assert told(judged) == [(WAITING, "c"), (APART, "a"), (COMMENT, "a")]
     items = in_full(judged, queue(judged).todo)
@@ -66,6 +67,7 @@ def test_what_waits_comes_first_then_disagreements_then_comments(judged: Campaig
     assert items[2].said is not None
 
 
+@pytest.mark.slow
 def test_disagreements_weigh_by_what_they_stand_for() -> None:
     made = evaluation.with_material()
     evaluation.drawn(made, labels=2, extra_share=0.0)
@@ -83,6 +85,7 @@ def test_disagreements_weigh_by_what_they_stand_for() -> None:
     assert weights[0] > weights[-1]
 
 
+@pytest.mark.slow
 def test_what_was_seen_stands_apart_until_it_changes(judged: Campaign) -> None:
     by = judged.created_by
     for key in queue(judged).todo[1:]:
@@ -99,6 +102,7 @@ def test_what_was_seen_stands_apart_until_it_changes(judged: Campaign) -> None:
     assert told(judged)[-1] == (COMMENT, "a")
 
 
+@pytest.mark.slow
 def test_nothing_in_the_queue_changes_a_label(judged: Campaign, organizer: Client) -> None:
     before = list(Assignment.objects.order_by("pk").values_list("state", "revision"))
     stored = Judgment.objects.count()
@@ -112,6 +116,7 @@ def test_nothing_in_the_queue_changes_a_label(judged: Campaign, organizer: Clien
     assert "Ask again" not in text(shown), "what came apart is looked at, and nothing else"
 
 
+@pytest.mark.slow
 def test_excluded_work_makes_no_disagreement_and_its_comments_say_so(judged: Campaign) -> None:
     anna = User.objects.get(username="anna")
     by = judged.created_by
@@ -122,6 +127,7 @@ def test_excluded_work_makes_no_disagreement_and_its_comments_say_so(judged: Cam
     assert item.said.is_excluded
 
 
+@pytest.mark.slow
 def test_the_page_filters_counts_and_escapes(judged: Campaign, organizer: Client) -> None:
     page = organizer.get(address("queue", judged))
     said = text(page)

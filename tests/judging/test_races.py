@@ -39,6 +39,7 @@ def ask_for_rest(campaign: Campaign, grade: int, reason: str = "outside the pool
     return decisions.request_rest(campaign=campaign, by=by, grade=grade, reason=reason)
 
 
+@pytest.mark.slow
 def test_the_rest_is_decided_with_one_grade_and_whoever_asks_for_another_is_told() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "abc")
@@ -58,6 +59,7 @@ def test_the_rest_is_decided_with_one_grade_and_whoever_asks_for_another_is_told
     assert Decision.objects.get(pair__docno="d").grade == 2
 
 
+@pytest.mark.slow
 def test_of_eight_who_ask_at_once_for_different_grades_one_is_told_yes() -> None:
     campaign = factories.campaign(topics=1, grades=8)
     factories.released_batch(campaign, "abc")
@@ -149,6 +151,7 @@ def invite() -> tuple[User, str, str]:
     return anna, uid, token
 
 
+@pytest.mark.slow
 def test_an_invitation_accepted_eight_times_at_once_sets_one_password() -> None:
     anna, uid, token = invite()
     words = [f"correct horse {n} battery" for n in range(8)]

@@ -161,6 +161,7 @@ def test_recovery_codes_of_one_open_nothing_of_another(anna: User) -> None:
     assert outcome(ben, recovery[0]) == "code_wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_of_many_that_send_a_code_at_once_one_is_in(
     anna: User, clock: Clock, monkeypatch: Any

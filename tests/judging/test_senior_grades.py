@@ -63,6 +63,7 @@ def labels(made: Campaign) -> list[tuple[str, str, int, bool]]:
 OF_TWO = [("anna", 0, False), ("ben", 3, False)]
 
 
+@pytest.mark.slow
 @database
 def test_it_is_the_only_label_of_its_pair_or_stands_beside() -> None:
     made, _, _ = judged()
@@ -143,6 +144,7 @@ def test_a_pair_that_nobody_judged_is_decided_and_gets_no_senior_grade() -> None
     assert (refused.value.code, refused.value.status) == ("not_judged", 409)
 
 
+@pytest.mark.slow
 @database
 def test_exclusions_leave_it_the_only_label_and_a_decision_beside_it_counts_not_twice() -> None:
     made, anna, ben = judged("a")
@@ -164,6 +166,7 @@ def test_exclusions_leave_it_the_only_label_and_a_decision_beside_it_counts_not_
     assert labels(made) == [("a", *each) for each in OF_TWO]
 
 
+@pytest.mark.slow
 @committed
 def test_of_many_at_once_one_is_in_force() -> None:
     made, _, _ = judged()
@@ -175,6 +178,7 @@ def test_of_many_at_once_one_is_in_force() -> None:
     assert len({row.pk for row in once}) == 1
 
 
+@pytest.mark.slow
 @committed
 def test_given_while_the_rule_changes_it_counts_as_the_campaign_says() -> None:
     made, _, _ = judged(rule="beside")
@@ -198,6 +202,7 @@ def test_the_database_refuses_two_in_force_and_one_that_ended_and_counts() -> No
             twin.save(force_insert=True)
 
 
+@pytest.mark.slow
 @database
 def test_a_disagreement_that_has_one_is_settled_and_stands_under_done() -> None:
     made, _, _ = judged()
@@ -221,6 +226,7 @@ def test_a_disagreement_that_has_one_is_settled_and_stands_under_done() -> None:
     assert len(queue(made).of(APART)) == 2
 
 
+@pytest.mark.slow
 @database
 def test_by_rest() -> None:
     made, _, _ = judged(rule="beside")

@@ -47,11 +47,13 @@ def test_an_ipv4_address_is_the_same_when_it_is_written_as_ipv6() -> None:
     assert outcome("192.0.2.2", RIGHT) == "signed in"
 
 
+@pytest.mark.slow
 def test_what_is_no_address_is_an_origin_too() -> None:
     for named in ("", "unix:", "192.0.2.1:8080", "fe80::1%eth0", "ü" * 300):
         assert tries([named] * (HERE + 1), username="x" + named[:3]) == {REFUSED: HERE, TOO_MANY: 1}
 
 
+@pytest.mark.slow
 def test_an_account_cannot_be_tried_for_ever_from_everywhere() -> None:
     everywhere = [f"2001:db8:{n:x}::1" for n in range(MOST + 20)]
 
@@ -68,6 +70,7 @@ def test_one_cannot_escape_the_count_by_writing_the_name_otherwise() -> None:
     assert counted == {REFUSED: HERE, TOO_MANY: len(names) - HERE}
 
 
+@pytest.mark.slow
 def test_those_who_know_the_password_do_not_use_up_what_is_allowed() -> None:
     for n in range(MOST + 20):
         assert outcome(f"2001:db8:{n:x}::1", RIGHT) == "signed in"

@@ -73,6 +73,7 @@ def known(name: str = "anna", address: str = "anna@example.org", *, confirmed: b
 # ------------------------------------------------------------------------------ whose account
 
 
+@pytest.mark.slow
 def test_an_invited_account_is_opened_by_its_address(house: provider.Provider) -> None:
     anna = invited(address="Anna@Example.org")
     link = members.invitation(anna, by=User.objects.get(pk=anna.invited_by_id))

@@ -104,6 +104,7 @@ def test_whoever_has_not_passed_is_handed_nothing_and_then_everything(made: Camp
     assert AuditEntry.objects.filter(action="pass training", actor=anna).count() == 1
 
 
+@pytest.mark.slow
 def test_whoever_fails_tries_again_in_another_order_as_often_as_is_allowed(made: Campaign) -> None:
     ask(made, threshold=1.0, tries=2)
     anna = joined(made, "anna")
@@ -130,6 +131,7 @@ def test_whoever_fails_tries_again_in_another_order_as_often_as_is_allowed(made:
     assert len(orders) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "needed"), [(0.01, 1), (0.66, 2), (2 / 3, 2), (0.7, 3)])
 def test_so_many_must_be_right(made: Campaign, threshold: float, needed: int) -> None:
     ask(made, threshold=threshold)
@@ -227,6 +229,7 @@ def test_a_guest_who_fails_is_told_the_code_of_who_is_out_and_frees_the_place(
     assert entering.why_not(link) is None, "somebody else may come"
 
 
+@pytest.mark.slow
 def test_pages_lead_from_the_desk_through_the_training_to_the_desk(made: Campaign) -> None:
     ask(made, threshold=0.3)
     anna = joined(made, "anna")
@@ -256,6 +259,7 @@ def test_pages_lead_from_the_desk_through_the_training_to_the_desk(made: Campaig
         assert "Choose one of the grades" in text(page)
 
 
+@pytest.mark.slow
 def test_organizers_see_how_it_goes_and_let_somebody_judge(made: Campaign) -> None:
     ask(made, threshold=1.0, tries=1)
     anna = joined(made, "anna")
@@ -275,6 +279,7 @@ def test_organizers_see_how_it_goes_and_let_somebody_judge(made: Campaign) -> No
     assert "no such topic" in text(refused)
 
 
+@pytest.mark.slow
 def test_by_rest(made: Campaign) -> None:
     base = f"/api/campaigns/{made.slug}/"
     organizer, anna = Client(), joined(made, "anna")
@@ -325,6 +330,7 @@ def test_an_invited_member_is_asked_too(made: Campaign) -> None:
     assert learns(made, row.user)
 
 
+@pytest.mark.slow
 def test_who_has_passed_before_need_not_again(made: Campaign) -> None:
     ask(made, threshold=0.3)
     anna = joined(made, "anna")

@@ -60,6 +60,7 @@ def job_state(row: Upload) -> str:
     return Job.objects.get(kind="upload", target=row.pk).state
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("endless_reader")
 def test_a_file_that_takes_too_much_of_the_processor_is_refused_and_says_so(
     campaign: Campaign, settings: Any
@@ -74,6 +75,7 @@ def test_a_file_that_takes_too_much_of_the_processor_is_refused_and_says_so(
     assert job_state(row) == Job.State.DONE
 
 
+@pytest.mark.slow
 def test_a_file_that_only_waits_is_refused_too(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_file_that_only_waits_is_refused_too(
     assert "takes longer than 0.3 seconds" in row.errors[0]["message"]
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +113,7 @@ def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(
     assert read(stored(campaign, b"t1 0 a 1\n")).state == Upload.State.ACCEPTED
 
 
+@pytest.mark.slow
 def test_what_was_staged_of_a_refused_file_does_not_keep_its_ids(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +199,7 @@ def as_soon_as(begun: Callable[[], bool], work: Callable[[], None]) -> threading
     return thread
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_canceling_stops_the_worker_in_the_middle_of_the_file(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch

@@ -73,6 +73,7 @@ def test_a_loader_that_keeps_all_topics_is_found_out(
     assert peak(campaign, "topics", MANY) >= 1.5 * few
 
 
+@pytest.mark.slow
 def test_topics_are_all_or_nothing_even_when_the_second_reading_fails(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def problem(row: Upload) -> tuple[int | None, str, str]:
     return first["line"], first["field"], first["message"]
 
 
+@pytest.mark.slow
 def test_each_kind_is_guessed_and_read(campaign: Campaign) -> None:
     rows = {
         "topics.tsv": b"id\ttitle\n9\tnine lives\n",
@@ -110,6 +111,7 @@ def test_at_most_fifty_errors_are_kept_and_all_are_counted(campaign: Campaign) -
     assert row.error_count >= 70
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_refused(campaign: Campaign) -> None:
     bomb = gzip.compress((b" " * 1000 + b"\n") * 50_000)
 
@@ -165,6 +167,7 @@ def test_check_only_tells_and_keeps_nothing(campaign: Campaign) -> None:
     assert not Run.objects.exists()
 
 
+@pytest.mark.slow
 def test_documents_are_invisible_until_the_upload_is_accepted(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +207,7 @@ def dies_thrice(row: Upload) -> None:
     jobs.wake_due()
 
 
+@pytest.mark.slow
 def test_a_file_whose_reader_dies_three_times_holds_up_nobody(campaign: Campaign) -> None:
     by = campaign.created_by
     deadly: File[bytes] = File(io.BytesIO(b"t9\tnine\n"), name="topics.tsv")

@@ -84,6 +84,7 @@ def test_workers_of_before_are_forgotten_where_a_site_starts_and_nowhere_else() 
     assert list(WorkerHeartbeat.objects.values_list("name", flat=True)) == ["elsewhere:1"]
 
 
+@pytest.mark.slow
 def test_an_upload_that_waits_for_a_reader_says_so(campaign: Campaign, organizer: Client) -> None:
     upload = factories.stored(campaign, b"{}\n", name="d.jsonl", kind="documents")
     pages = [("material", campaign.slug), ("upload-detail", campaign.slug, upload.pk)]
