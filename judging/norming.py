@@ -143,20 +143,21 @@ class PersonLine:
 
 def people(session: NormingSession) -> list[PersonLine]:
     """By name."""
-    there = Membership.objects.filter(
-        campaign=session.campaign_id, role=ASSESSOR, user=OuterRef("user")
-    )
-    rows = session.people.select_related("user").annotate(n=Count("answers"), there=Exists(there))
+    there = _is_there(session)
+    rows = session.people.select_related("user").annotate(n=Count("answers"), there=there)
     return [PersonLine(row, row.n, row.there) for row in rows.order_by("user__username")]
 
 
 def waits_for(session: NormingSession) -> QuerySet[NormingPerson]:
     """Who has not answered all, among those who still assess here."""
-    there = Membership.objects.filter(
-        campaign=session.campaign_id, role=ASSESSOR, user=OuterRef("user")
-    )
-    rows = session.people.filter(Exists(there)).annotate(n=Count("answers"))
+    rows = session.people.filter(_is_there(session)).annotate(n=Count("answers"))
     return rows.filter(n__lt=session.pairs.count())
+
+
+def _is_there(session: NormingSession) -> Exists:
+    """Whether somebody who takes part still assesses here."""
+    assessors = Membership.objects.filter(campaign=session.campaign_id, role=ASSESSOR)
+    return Exists(assessors.filter(user=OuterRef("user")))
 
 
 def candidates(campaign: Campaign) -> QuerySet[User]:
