@@ -82,3 +82,9 @@ def met(assessor: Any) -> Exists:
         pair__docno=OuterRef("pair__docno"),
     )
     return Exists(same)
+
+
+def is_in_use() -> Exists:
+    """Of a row with topic and docno: whether gold of this document may be handed out."""
+    rows = GoldPair.objects.filter(pair__topic=OuterRef("topic"), pair__docno=OuterRef("docno"))
+    return Exists(rows.filter(retired=None).order_by())

@@ -24,6 +24,7 @@ from typing import Any
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
+from judging import golds
 from judging.errors import UserError
 from judging.models import (
     Campaign,
@@ -413,7 +414,8 @@ class Offer:
 
 def offered_training(session: NormingSession) -> list[Offer]:
     """Training pairs that are not in the session."""
-    rows = session.campaign.training_pairs.filter(~_is_in(session)).select_related("topic")
+    there = session.campaign.training_pairs.filter(~_is_in(session))
+    rows = there.exclude(golds.is_in_use()).select_related("topic")
     return [
         Offer(row.pk, row.topic.topic_id, row.topic.title, row.docno, row.accepted)
         for row in rows[:OFFERED]
@@ -426,7 +428,8 @@ def offered_judged(session: NormingSession) -> list[Offer]:
         assignments__revision__gt=0, assignments__judgments__revision=F("assignments__revision")
     )
     grade = "assignments__judgments__grade"
-    pairs = session.campaign.pairs.filter(~_is_in(session), other="", judged__gte=2)
+    there = session.campaign.pairs.filter(~_is_in(session), other="", judged__gte=2)
+    pairs = there.exclude(golds.is_in_use())
     apart = pairs.annotate(low=Min(grade, filter=counts), high=Max(grade, filter=counts)).filter(
         high__gt=F("low")
     )

@@ -76,7 +76,8 @@ def _store_again(row: Upload, made: Campaign, by: User) -> None:
 def copy_known(job: jobs.Running) -> None:
     """The job: training and gold of the other campaign, with what was said about them there.
 
-    Waits for the files; safe to run again at any point. Gold that is retired stays where it is.
+    Waits for the files; safe to run again at any point. Gold that is retired stays where it
+    is, and so does what people are told of where it would go.
     """
     made = Campaign.objects.get(pk=job.target)
     other = Campaign.objects.get(pk=job.data["campaign"])
@@ -86,12 +87,10 @@ def copy_known(job: jobs.Running) -> None:
     if copying.exists() or reading.exists():
         raise jobs.NotYet(AGAIN_SECONDS, BEING_READ)
     rows = other.training_pairs.select_related("topic")
-    there = made.training_pairs.values_list("topic__topic_id", "docno")
-    if taught := _new(made, rows, there):
+    if taught := _new(made, rows):
         training.add(campaign=made, by=by, found=taught, problems=Problems(""))
     pairs = other.gold_pairs.filter(retired=None).select_related("pair__topic")
-    mixed_there = made.gold_pairs.values_list("pair__topic__topic_id", "pair__docno")
-    if mixed := _new(made, pairs, mixed_there):
+    if mixed := _new(made, pairs):
         gold.add(campaign=made, by=by, found=mixed, problems=Problems(""))
     plan = lessons.training_of(other)
     if made.training_pairs.exists():
@@ -101,11 +100,12 @@ def copy_known(job: jobs.Running) -> None:
         gold.mix(campaign=made, by=by, every=other.gold_every)
 
 
-def _new(
-    made: Campaign, rows: Iterable[TrainingPair | GoldPair], there: Iterable[tuple[str, str]]
-) -> list[KnownPair]:
-    """As a file has them; without those that are there already, or whose topic did not come."""
-    known, topics = set(there), set(made.topics.values_list("topic_id", flat=True))
+def _new(made: Campaign, rows: Iterable[TrainingPair | GoldPair]) -> list[KnownPair]:
+    """As a file has them; without those that are known there already, or whose topic did not
+    come."""
+    mixed = made.gold_pairs.values_list("pair__topic__topic_id", "pair__docno")
+    known = {*mixed, *gold.told(made)}
+    topics = set(made.topics.values_list("topic_id", flat=True))
     found: list[KnownPair] = []
     for row in rows:
         pair = row.pair if isinstance(row, GoldPair) else row

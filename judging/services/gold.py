@@ -14,7 +14,7 @@ from judging.errors import UserError
 from judging.formats import known_pairs
 from judging.formats.known_pairs import KnownPair
 from judging.formats.problems import Problems
-from judging.models import Campaign, GoldPair, Pair, Topic, User
+from judging.models import Campaign, GoldPair, NormingPair, Pair, Topic, User
 from judging.selectors import documents
 from judging.services import audit, campaigns
 
@@ -60,6 +60,7 @@ def add(
         campaigns.lock(campaign.pk)
         topics = _topics(campaign, found)
         _check_new(campaign, found, problems)
+        _check_untold(campaign, found, problems)
         refuse_faults(problems, "gold_invalid")
         made = [_made(campaign, by, pair, topics[pair.topic]) for pair in found]
         audit.record("add gold", by=by, campaign=campaign, pairs=len(made))
@@ -82,6 +83,32 @@ def _check_new(campaign: Campaign, found: Sequence[KnownPair], problems: Problem
     for pair in found:
         if (pair.topic, pair.docno) in known:
             problems.error(pair.line, "docno", "this pair is gold already")
+
+
+def _check_untold(campaign: Campaign, found: Sequence[KnownPair], problems: Problems) -> None:
+    known = told(campaign)
+    for pair in found:
+        if (pair.topic, pair.docno) in known:
+            problems.error(pair.line, "docno", "this pair is in the training or a norming session")
+
+
+def told(campaign: Campaign) -> set[tuple[str, str]]:
+    """Topics and documents of the pairs whose grade people are told, or talk about."""
+    discussed = NormingPair.objects.filter(session__campaign=campaign)
+    rows = (campaign.training_pairs, discussed)
+    return {pair for each in rows for pair in each.values_list("topic__topic_id", "docno")}
+
+
+def refuse_in_use(campaign: Campaign, found: Sequence[KnownPair], problems: Problems) -> None:
+    """What people are to be told must not be gold in use: who knows the answer passes the check.
+
+    Inside the caller's transaction, which has the campaign's lock, as `add` has.
+    """
+    rows = campaign.gold_pairs.filter(retired=None, pair__docno__in={each.docno for each in found})
+    used = set(rows.values_list("pair__topic__topic_id", "pair__docno"))
+    for pair in found:
+        if (pair.topic, pair.docno) in used:
+            problems.error(pair.line, "docno", "this pair is gold: retire it first")
 
 
 def _made(campaign: Campaign, by: User, pair: KnownPair, topic: int) -> GoldPair:
@@ -122,8 +149,12 @@ def retire(*, gold: GoldPair, by: User) -> None:
 
 
 def restore(*, gold: GoldPair, by: User) -> None:
-    """It is mixed in again. UserError ``wrong_state`` (409)."""
+    """It is mixed in again. UserError ``wrong_state``, or ``gold_told`` (409): people were told."""
     with transaction.atomic():
+        campaign = campaigns.lock(gold.campaign_id)
+        if (gold.pair.topic.topic_id, gold.pair.docno) in told(campaign):
+            message = "This pair is in the training or a norming session: people know its grade."
+            raise UserError("gold_told", message, status=409)
         rows = GoldPair.objects.filter(pk=gold.pk).exclude(retired=None)
         if not rows.update(retired=None):
             raise UserError("wrong_state", "This pair is in use already.", status=409)

@@ -79,6 +79,7 @@ def add(
     """Adds all pairs to a draft, or none. ``norming_invalid`` with ``errors`` by line, or
     ``wrong_state`` (409)."""
     with transaction.atomic():
+        campaigns.lock(session.campaign_id)
         now = _locked(session, State.DRAFT)
         named = now.campaign.topics.filter(topic_id__in={pair.topic for pair in found})
         topics = dict(named.values_list("topic_id", "pk"))
@@ -88,6 +89,7 @@ def add(
                 problems.error(pair.line, "docno", "this pair is in the session already")
         if len(there) + len(found) > MOST_PAIRS:
             problems.error(None, "", f"expected at most {MOST_PAIRS} pairs in a session")
+        gold.refuse_in_use(now.campaign, found, problems)
         gold.refuse_faults(problems, "norming_invalid")
         made = [
             NormingPair.objects.create(session=now, topic_id=topics[pair.topic], docno=pair.docno)

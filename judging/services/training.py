@@ -51,6 +51,7 @@ def add(
         for pair in found:
             if (pair.topic, pair.docno) in there:
                 problems.error(pair.line, "docno", "this pair is in the training already")
+        gold.refuse_in_use(campaign, found, problems)
         gold.refuse_faults(problems, "training_invalid")
         made = [
             TrainingPair.objects.create(

@@ -20,8 +20,11 @@ from judging.models import (
     Assignment,
     BatchPair,
     Campaign,
+    GoldPair,
     Job,
     Judgment,
+    NormingAnswer,
+    NormingPair,
     Pair,
     SeniorGrade,
     User,
@@ -33,9 +36,11 @@ from judging.services import (
     desk,
     entering,
     exclusions,
+    gold,
     jobs,
     judgments,
     members,
+    norming,
 )
 from tests.drills.test_machine import NONE, Blow, Machine, _staged  # noqa: F401  (a fixture)
 from tests.support.machine import ending
@@ -173,6 +178,15 @@ def rule_that_leaves_senior_grades(patch: Patch) -> None:
     patch.setattr(campaigns, "_count_seniors", lambda *_: None)
 
 
+def talk_that_spoils_what_is_said_after(patch: Patch) -> None:
+    """Who hears what others said may still say it as if alone."""
+    patch.setattr(norming, "_refuse_outside", lambda *_: None)
+
+
+def gold_that_people_are_told_of(patch: Patch) -> None:
+    patch.setattr(gold, "refuse_in_use", lambda *_: None)
+
+
 def number_that_nobody_counts(patch: Patch) -> None:
     """Guests of a crowd link are handed pairs for ever."""
     for each in (assignments, desk, judgments):
@@ -249,6 +263,24 @@ def a_rule_after_senior_grades(machine: Machine) -> None:
     machine.play("rule", 0, 0, 1, NONE)
 
 
+def a_talk_begins_before_all_have_answered(machine: Machine) -> None:
+    machine.begin(slug="full", scene=0, plan=0)
+    for act in (("convene", 0, 1, 1), ("begin_talk", 0, 0, 0), ("answer_alone", 0, 0, 2)):
+        machine.play(*act, NONE)
+    machine.play("discuss", 0, 0, 0, NONE)
+    assert NormingAnswer.objects.exists()
+    for turn in range(4):
+        machine.play("answer_alone", turn, turn, 1, NONE)
+
+
+def gold_is_named_in_a_talk(machine: Machine) -> None:
+    machine.begin(slug="full", scene=0, plan=0)
+    machine.play("gold", 0, 0, 2, NONE)
+    machine.play("convene", 0, 0, 1, NONE)
+    machine.play("gold", 0, 0, 1, NONE)
+    assert GoldPair.objects.count() == 2 - NormingPair.objects.exists()
+
+
 def guest_without_end(machine: Machine) -> None:
     """A guest judges as long as they are handed something."""
     machine.begin(slug="full", scene=5, plan=0)
@@ -272,6 +304,8 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     one_judgment: (yes_before_it_is_written,),
     all_leave: (last_organizer_may_leave,),
     a_rule_after_senior_grades: (rule_that_leaves_senior_grades,),
+    a_talk_begins_before_all_have_answered: (talk_that_spoils_what_is_said_after,),
+    gold_is_named_in_a_talk: (gold_that_people_are_told_of,),
     guest_without_end: (number_that_nobody_counts,),
     exclusion_for_a_while: (
         exclusion_that_keeps_places,

@@ -1,5 +1,7 @@
 """Campaigns are paused, archived, and begun anew from one another; nothing judged is lost by it."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -161,7 +163,8 @@ def test_who_may_not_make_campaigns_makes_no_duplicate() -> None:
     assert Campaign.objects.count() == 1
 
 
-KNOWN = "topic,docno,grade,reason\n1,d1,2|1,so it is\n2,d2,0,\n"
+HEAD = "topic,docno,grade,reason\n"
+MIXED, TAUGHT = "1,d1,2|1,so it is\n2,d2,0,\n", "2,d1,1,look\n2,d2,0,\n"
 
 
 def with_known_pairs() -> Campaign:
@@ -173,14 +176,18 @@ def with_known_pairs() -> Campaign:
     )  # fmt: skip
     factories.run_due_jobs()
     by = made.created_by
-    for service in (gold, training):
-        found, problems = gold.read(made, KNOWN, "known.csv")
-        service.add(campaign=made, by=by, found=found, problems=problems)
+    bring(gold, made, MIXED)
     gold.retire(gold=made.gold_pairs.get(pair__docno="d2"), by=by)
+    bring(training, made, TAUGHT)
     gold.mix(campaign=made, by=by, every=7)
     training.set_plan(campaign=made, by=by, plan=training.TrainingPlan(True, 0.9, 3))
     quality.set_rules(campaign=made, by=by, plan=quality.RulesPlan(hold_below=0.4))
     return made
+
+
+def bring(service: Any, made: Campaign, lines: str) -> None:
+    found, problems = gold.read(made, HEAD + lines, "known.csv")
+    service.add(campaign=made, by=made.created_by, found=found, problems=problems)
 
 
 def known_of(made: Campaign) -> tuple[object, ...]:
@@ -215,6 +222,23 @@ def test_training_and_gold_follow_the_files_and_come_once() -> None:
     assert (taught, plan, rules) == (before[0], (True, 0.9, 3, 7), before[3])
     assert mixed == [("1", "d1", [1, 2], "so it is")]
     assert known_of(original) == before
+
+
+@pytest.mark.slow
+def test_gold_that_is_taught_in_the_copy_by_then_stays_where_it_is() -> None:
+    original = with_known_pairs()
+    made = duplicates.duplicate(
+        campaign=original, by=original.created_by, name="Again", with_files=True
+    )
+    waiting = selectors.job_of(duplicates.COPY_KNOWN, made.pk)
+    assert waiting is not None
+    factories.run_due_jobs()
+    assert not made.training_pairs.exists()
+    bring(training, made, "1,d1,0,taught\n")
+    jobs.request(duplicates.COPY_KNOWN, made.pk, campaign=made, data=waiting.data)
+    factories.run_due_jobs()
+    assert not made.gold_pairs.exists()
+    assert made.training_pairs.count() == 3
 
 
 @pytest.mark.slow

@@ -71,7 +71,8 @@ def usual_people(campaign: int, every: int) -> Iterator[int]:
     no gold among the first twelve pairs.
     """
     mixed = Campaign(pk=campaign, gold_every=every or 4)
-    for pk in itertools.count(1_000_000):
+    last = User.objects.order_by("-pk")[0].pk
+    for pk in itertools.count(max(1_000_000, last + 1)):
         given = [0]
         for had in range(24):
             given.append(given[-1] + golds.is_due(mixed, User(pk=pk), had=had, gold=given[-1]))

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from django.db.models import Q
 from django.utils import timezone
 
 from estimation.models import Report
@@ -14,11 +15,16 @@ from judging.models import (
     BatchPair,
     Campaign,
     Decision,
+    GoldPair,
     Job,
     Judgment,
     Membership,
+    NormingAnswer,
+    NormingComment,
+    NormingPair,
     Pair,
     SeniorGrade,
+    TrainingPair,
 )
 from judging.selectors import labels
 from tests.support.journal import (
@@ -51,6 +57,7 @@ def faults(world: World) -> list[str]:
         *gold(seen),
         *learners(seen),
         *seniors(seen),
+        *talks(seen, told),
         *people(seen, told),
         *rounds(seen, told),
         *work(seen),
@@ -187,6 +194,28 @@ def seniors(seen: Seen) -> Iterator[str]:
     there = sorted((each.pair, each.grade) for each in given)
     if there != sorted((row.pair_id, row.grade) for row in rows if row.counts):
         yield f"labels of settled pairs are {there}"
+
+
+def talks(seen: Seen, told: Told) -> Iterator[str]:
+    """What was said while it was blind stays, and nobody is told of gold."""
+    of_campaign = Q(pair__session__campaign=seen.campaign)
+    rows = NormingAnswer.objects.filter(of_campaign).select_related("person__user", "pair__session")
+    there = {(row.person.user.username, row.pair_id): row.grade for row in rows}
+    if lost := told.spoken.items() - there.items():
+        yield f"people said {lost} before they talked, and {there} is there"
+    for row in rows:
+        begun = row.pair.session.discussed
+        if begun and row.created > begun:
+            yield f"{row} was said after the talk had begun"
+    comments = NormingComment.objects.filter(of_campaign).values_list("pk", flat=True)
+    if gone := set(told.remarks.values()) - set(comments):
+        yield f"comments {gone} are lost"
+    gold = GoldPair.objects.filter(campaign=seen.campaign, retired=None)
+    known = set(gold.values_list("pair__topic", "pair__docno"))
+    taught = TrainingPair.objects.filter(campaign=seen.campaign).values_list("topic", "docno")
+    pairs = NormingPair.objects.filter(session__campaign=seen.campaign)
+    if spoilt := known & {*taught, *pairs.values_list("topic", "docno")}:
+        yield f"{spoilt} is gold, and people are told of it"
 
 
 def people(seen: Seen, told: Told) -> Iterator[str]:

@@ -45,6 +45,9 @@ class Told:
     members: set[tuple[str, str]] = field(default_factory=set)
     uploads: set[int] = field(default_factory=set)
     excluded: set[str] = field(default_factory=set)
+    spoken: dict[tuple[str, int], int] = field(default_factory=dict)
+    """What people said of norming pairs, and what they wrote under which key."""
+    remarks: dict[tuple[str, int, str], int] = field(default_factory=dict)
 
     def raised(self, number: int) -> None:
         """Somebody had the round drawn: its pairs may get as many labels as it wants."""

@@ -23,8 +23,8 @@ from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import one
 from tests.support.machine.cuts import nothing
-from tests.support.machine.learning import Learning
 from tests.support.machine.stage import FILES, LINK, PEOPLE
+from tests.support.machine.talking import Talking
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
 
 LATER = timedelta(minutes=45)
@@ -32,16 +32,16 @@ ORGANIZERS: tuple[str, ...] = (
     "draft", "change", "draw", "discard", "upload", "cancel", "remove", "settle", "open", "close",
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
     "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
-    "adjudicate", "rule",
+    "adjudicate", "rule", "convene", "begin_talk", "discuss", "end_talk", "call_in", "dissolve",
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = (
     "claim", "judge", "again", "correct", "skip", "later", "enter",
-    "learn",
+    "learn", "answer_alone", "revise", "remark",
 )  # fmt: skip
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
-class World(Learning):
+class World(Talking):
     """The acts, by their names."""
 
     # Rounds
