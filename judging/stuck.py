@@ -34,8 +34,10 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """
     assessors = may_judge(campaign)
     mine = Q(pair=OuterRef("pk"), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
-    met = Q(gold=True, pair__topic=OuterRef("topic"), pair__docno=OuterRef("docno"))
-    spent = Assignment.objects.filter(mine | met, assessor__in=assessors).order_by()
+    # by the index of pairs: by assessor or by topic it would look through all that was ever judged
+    places = {f"pair__{name}": OuterRef(name) for name in ("campaign", "topic", "docno")}
+    same = Assignment.objects.filter(**places, assessor__in=assessors)
+    spent = same.filter(mine | Q(gold=True)).order_by()
     of_campaign = spent.values("pair__campaign")  # one row, whatever pairs these are of
     count = of_campaign.annotate(n=Count("assessor", distinct=True)).values("n")
     opened = BatchPair.objects.filter(

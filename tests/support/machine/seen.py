@@ -21,7 +21,9 @@ from judging.models import (
     Job,
     Judgment,
     Membership,
+    NormingPair,
     Pair,
+    TrainingPair,
     Upload,
 )
 from judging.stuck import stuck_pairs
@@ -150,9 +152,16 @@ class Seen:
 
     @property
     def named(self) -> set[int]:
-        """Uploads of runs that a round names."""
+        """Uploads of runs that a round names, and of topics that are taught or talked about."""
         runs = [run for each in self.rounds.values() for run in (each.row.run, each.row.baseline)]
-        return {run.upload_id for run in runs if run is not None}
+        taught = TrainingPair.objects.filter(campaign=self.campaign)
+        discussed = NormingPair.objects.filter(session__campaign=self.campaign)
+        told = {
+            pk
+            for rows in (taught, discussed)
+            for pk in rows.values_list("topic__upload", flat=True)
+        }
+        return {run.upload_id for run in runs if run is not None} | told
 
     @property
     def excluded(self) -> set[str]:
