@@ -53,10 +53,9 @@ def free(assessor: Any, topic: Any) -> QuerySet[GoldPair]:
     """
     mine = Assignment.objects.filter(assessor=assessor)
     had = mine.filter(pair=OuterRef("pair"))
-    seen = mine.filter(pair__topic=OuterRef("pair__topic"), pair__docno=OuterRef("pair__docno"))
+    seen = mine.filter(**same_document("pair__"))
     lacking = BatchPair.objects.filter(
-        pair__topic=OuterRef("pair__topic"),
-        pair__docno=OuterRef("pair__docno"),
+        **same_document("pair__"),
         pair__other="",
         pair__decided=False,
         pair__judged__lt=F("labels"),
@@ -75,16 +74,21 @@ def put_off(assessor: int, topic: int) -> QuerySet[Assignment]:
 
 def met(assessor: Any) -> Exists:
     """Of a row of a batch: whether the assessor has had its document as gold."""
-    same = Assignment.objects.filter(
-        assessor=assessor,
-        gold=True,
-        pair__topic=OuterRef("pair__topic"),
-        pair__docno=OuterRef("pair__docno"),
-    )
-    return Exists(same)
+    mine = Assignment.objects.filter(assessor=assessor, gold=True)
+    return Exists(mine.filter(**same_document("pair__")))
+
+
+def same_document(outer: str = "") -> dict[str, OuterRef]:
+    """Conditions of rows that name a pair: it is of the topic and document of the outer row's.
+
+    They are those of the index of pairs: without the campaign, databases look through all that
+    somebody ever judged, for every outer row.
+    """
+    names = ("campaign", "topic", "docno")
+    return {f"pair__{name}": OuterRef(f"{outer}{name}") for name in names}
 
 
 def is_in_use() -> Exists:
-    """Of a row with topic and docno: whether gold of this document may be handed out."""
-    rows = GoldPair.objects.filter(pair__topic=OuterRef("topic"), pair__docno=OuterRef("docno"))
-    return Exists(rows.filter(retired=None).order_by())
+    """Of a row with campaign, topic and docno: whether gold of this document may be handed out."""
+    rows = GoldPair.objects.filter(**same_document(), retired=None)
+    return Exists(rows.order_by())

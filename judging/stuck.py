@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
+from judging import golds
 from judging.guests import done
 from judging.models import Assignment, Batch, BatchPair, Campaign, Exclusion, Membership, Pair
 
@@ -34,9 +35,7 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """
     assessors = may_judge(campaign)
     mine = Q(pair=OuterRef("pk"), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
-    # by the index of pairs: by assessor or by topic it would look through all that was ever judged
-    places = {f"pair__{name}": OuterRef(name) for name in ("campaign", "topic", "docno")}
-    same = Assignment.objects.filter(**places, assessor__in=assessors)
+    same = Assignment.objects.filter(**golds.same_document(), assessor__in=assessors)
     spent = same.filter(mine | Q(gold=True)).order_by()
     of_campaign = spent.values("pair__campaign")  # one row, whatever pairs these are of
     count = of_campaign.annotate(n=Count("assessor", distinct=True)).values("n")

@@ -1,4 +1,8 @@
-"""Every page of an organizer, from the URL resolver: as many statements for much as for little."""
+"""Every page of an organizer, from the URL resolver: as many statements for much as for little,
+and none that compares all with all."""
+
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,10 +17,12 @@ from judging.models import Campaign, Judgment, User
 from judging.services import assignments
 from tests.support import evaluation, factories
 from tests.support.material import Material, small_material
+from tests.support.steps import counted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FEW = small_material(topics=6, documents=24, runs=4, depth=12)
+MORE, MOST_OF_EACH = 3_000, 400
 MANY = small_material(topics=12, documents=40, runs=20, depth=15)
 
 
@@ -36,21 +42,29 @@ def campaign(material: Material, slug: str, *, labels: int, budget: int) -> tupl
     return made, row
 
 
-def statements(made: Campaign, row: Round, admin: User) -> list[tuple[str, int]]:
-    """Of the second visit of each page."""
+def pages(made: Campaign, row: Round, admin: User) -> list[visits.Page]:
     evaluation.worker_alive()
     draft = evaluation.drafted(made, seed="later")
     storage.kept()  # has it measured
     factories.run_due_jobs()
     rows = visits.rows_in(made, drawn=row, draft=draft)
+    return visits.pages(organizer=made.created_by, admin=admin, rows=rows)
+
+
+def visited(page: visits.Page, counting: AbstractContextManager[Any]) -> None:
+    """For the second time, counted."""
+    client = Client()
+    client.force_login(page.who)
+    client.get(page.address)
+    evaluation.worker_alive()  # a page that finds none says so, and looks no further
+    with counting:
+        assert client.get(page.address).status_code == 200
+
+
+def statements(made: Campaign, row: Round, admin: User) -> list[tuple[str, int]]:
     found = []
-    for page in visits.pages(organizer=made.created_by, admin=admin, rows=rows):
-        client = Client()
-        client.force_login(page.who)
-        client.get(page.address)
-        evaluation.worker_alive()  # a page that finds none says so, and looks no further
-        with CaptureQueriesContext(connection) as captured:
-            assert client.get(page.address).status_code == 200
+    for page in pages(made, row, admin):
+        visited(page, captured := CaptureQueriesContext(connection))
         found.append((page.name.partition("?")[0], len(captured)))
     return found
 
@@ -61,3 +75,24 @@ def test_no_page_asks_more_where_there_is_more() -> None:
     many = statements(*campaign(MANY, "many", labels=150, budget=240), admin)
     assert len(few) > 40
     assert few == many
+
+
+@pytest.mark.sqlite_only
+def test_no_page_looks_at_what_was_judged_more_than_a_few_times() -> None:
+    """Of 3 000 judgments that are added to a batch that ended: so many instructions for each."""
+    made, row = campaign(FEW, "few", labels=45, budget=60)
+    every = pages(made, row, User.objects.create_superuser("admin"))
+    before = [steps(page) for page in every]
+    made.refresh_from_db()
+    people = User.objects.filter(memberships__campaign=made, memberships__role="assessor")
+    factories.judged_batch(made, [f"more{n}" for n in range(MORE // 6)], people[0])
+    grown = {
+        page.name: (steps(page) - few) // MORE for page, few in zip(every, before, strict=True)
+    }
+    assert {name: by for name, by in grown.items() if by > MOST_OF_EACH} == {}
+
+
+def steps(page: visits.Page) -> int:
+    found: list[int] = []
+    visited(page, counted(found))
+    return found[0]

@@ -11,7 +11,6 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
@@ -26,10 +25,9 @@ from judging.models import (
     Pair,
     User,
 )
-from judging.services import assignments, batches, campaigns, desk, judgments, members
+from judging.services import assignments, campaigns, desk, judgments, members
 from judging.services.judgments import Recorded, Saying
 from judging.sheets import Sheet
-from judging.stuck import stuck
 from tests.support import factories, rest
 from tests.support.races import Other, at_once
 
@@ -117,65 +115,6 @@ def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> No
     assert max(counts) <= MOST
     assert counted(asked(lambda: page.get("/c/test/judge/"))[1]) <= MOST
     assert Judgment.objects.count() == AuditEntry.objects.filter(action="judge").count() == 20
-
-
-@pytest.mark.slow
-@committed
-@pytest.mark.sqlite_only
-def test_a_judgment_in_a_large_batch_takes_the_database_no_more_steps() -> None:
-    """As many documents of each topic, and twenty times as many topics."""
-    few, many = (steps_of_a_judgment(topics) for topics in (2, 40))
-    assert many < 1.25 * few
-
-
-def steps_of_a_judgment(topics: int) -> int:
-    """Hundreds of instructions that SQLite carries out for a judgment and the next pair."""
-    campaign = factories.campaign(slug=f"of{topics}", topics=topics)
-    (by,) = factories.assessors(campaign, f"anna{topics}")
-    factories.released_batch(campaign, [f"d{n}" for n in range(25)])
-    assert desk.next_sheet(campaign=campaign, by=by, topic=True)
-    one(by)
-    return steps_of(lambda: one(by))
-
-
-def steps_of(work: Callable[[], object]) -> int:
-    """Hundreds of instructions that SQLite carries out for it."""
-    steps: list[None] = []
-    connection.connection.set_progress_handler(lambda: steps.append(None), 100)
-    try:
-        work()
-    finally:
-        connection.connection.set_progress_handler(None, 0)
-    return len(steps)
-
-
-@pytest.mark.slow
-@committed
-@pytest.mark.sqlite_only
-def test_pairs_that_wait_for_the_organizer_are_found_in_as_many_steps_whatever_was_judged() -> None:
-    """As many pairs of an open batch; of those before, which are judged, sixteen times as many."""
-    few, many = (steps_to_find_what_is_stuck(judged) for judged in (25, 400))
-    assert many < 1.25 * few
-
-
-def steps_to_find_what_is_stuck(judged: int) -> int:
-    campaign = factories.campaign(slug=f"after{judged}", topics=2)
-    (by,) = factories.assessors(campaign, f"ben{judged}")
-    batch = factories.released_batch(campaign, [f"d{n}" for n in range(judged)])
-    pairs = batch.batch_pairs.values_list("pair", flat=True)
-    Assignment.objects.bulk_create(
-        Assignment(pair_id=pk, assessor=by, state="judged", revision=1, lease_until=timezone.now())
-        for pk in pairs
-    )
-    Pair.objects.filter(pk__in=pairs).update(judged=1, held=1)
-    batch.state = "complete"
-    batch.save()
-    factories.released_batch(campaign, [f"e{n}" for n in range(25)])
-    assert batches.open_next(campaign.pk) != batch
-    waits: list[Pair] = []
-    steps = steps_of(lambda: waits.extend(stuck(campaign)))
-    assert not waits
-    return steps
 
 
 def one(by: User, grade: int = 1) -> tuple[Recorded, Sheet | None]:

@@ -4,8 +4,9 @@ import io
 from collections.abc import Iterable
 
 from django.core.files.base import File
+from django.utils import timezone
 
-from judging.models import Batch, Campaign, Job, Membership, Pair, Topic, Upload, User
+from judging.models import Assignment, Batch, Campaign, Job, Membership, Pair, Topic, Upload, User
 from judging.services import assignments, batches, campaigns, jobs, judgments, members, uploads
 
 
@@ -74,6 +75,19 @@ def _released(made: Campaign, wanted: list[batches.WantedPair]) -> Batch:
     batches.release([batch.pk])
     if made.state != Campaign.State.OPEN:
         campaigns.open_for_judging(campaign=made, by=made.created_by)
+    return batch
+
+
+def judged_batch(made: Campaign, docnos: Iterable[str], by: User) -> Batch:
+    """A batch that ended, all of whose pairs somebody has judged: assignments without judgments."""
+    batch = released_batch(made, docnos)
+    pairs = Pair.objects.filter(batch_pairs__batch=batch)
+    Assignment.objects.bulk_create(
+        Assignment(pair=pair, assessor=by, state="judged", revision=1, lease_until=timezone.now())
+        for pair in pairs
+    )
+    pairs.update(judged=1, held=1)
+    Batch.objects.filter(pk=batch.pk).update(state=Batch.State.COMPLETE, remaining=0)
     return batch
 
 
