@@ -141,7 +141,8 @@ def _path(name: str) -> Path:
 @lru_cache(maxsize=4)
 def _pool(name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A pool file never changes: its name is the digest of its content."""
-    return read_archive(_path(name), POOL_FORMAT, ("topic", "docno"), optional=("other",))
+    columns = ("topic", "docno", "indptr", "run")
+    return read_archive(_path(name), POOL_FORMAT, columns, optional=("other",))
 
 
 def pooled_in(row: Round, topic: str) -> int:
@@ -149,6 +150,29 @@ def pooled_in(row: Round, topic: str) -> int:
     facts, columns = _pool(_file_of(row))
     number = facts["topics"].index(topic) if topic in facts["topics"] else -1
     return int(np.count_nonzero(columns["topic"] == number))
+
+
+def pooled_by_runs(row: Round, topic: str, depth: int) -> dict[str, list[bytes]]:
+    """By the tag of each run in the pool of a drawn round, what it returns for a topic.
+
+    One file tells of all runs. Empty where it does not: of pairs of documents, of a topic that came
+    later, and of another depth.
+    """
+    facts, columns = _pool(_file_of(row))
+    if "other" in columns or topic not in facts["topics"] or facts["depth"] != depth:
+        return {}
+    number = facts["topics"].index(topic)
+    first, last = np.searchsorted(columns["topic"], [number, number + 1])
+    starts = columns["indptr"][first : last + 1]
+    run = columns["run"][starts[0] : starts[-1]]
+    docno = np.repeat(columns["docno"][first:last], np.diff(starts))
+    order = np.argsort(run, kind="stable")
+    ends = np.searchsorted(run[order], np.arange(len(facts["runs"]) + 1)).tolist()
+    returned = docno[order].tolist()
+    return {
+        tag: returned[start:end]
+        for tag, start, end in zip(facts["runs"], ends, ends[1:], strict=False)
+    }
 
 
 def _pooled(columns: Mapping[str, NDArray[Any]], at: IntArray | None = None) -> NumberedDocnos:

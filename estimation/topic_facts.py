@@ -16,10 +16,10 @@ from estimation import selectors
 from estimation.formats.overlaps import top_of_topic
 from estimation.models import EstimateSet, Round, Run
 from estimation.scales import decimals
-from estimation.standing import pooled_in
+from estimation.standing import pooled_by_runs, pooled_in
 from estimation.topic_results import TopicContribution, contributions, uncertainty_of
 from judging.answers import AnsweredPair, AnswersApart, agreements, grade_counts, pairs_of
-from judging.models import Campaign, Topic
+from judging.models import Topic
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def topic_facts(topic: Topic) -> TopicFacts:
         pairs=pairs,
         grades=grade_counts(pairs, len(campaign.grades)),
         agreement=agreements(campaign).get(topic.pk, AnswersApart()),
-        runs=_runs(campaign, topic, pairs, _adds(shown, drawn, topic)),
+        runs=_runs(topic, drawn, pairs, _adds(shown, drawn, topic)),
         uncertainty=uncertainty_of(shown, topic.topic_id) if shown else None,
     )
 
@@ -113,8 +113,8 @@ def _adds(
 
 
 def _runs(
-    campaign: Campaign,
     topic: Topic,
+    drawn_from: Round | None,
     pairs: Sequence[AnsweredPair],
     adds: Mapping[str, TopicContribution],
 ) -> list[TopicRun]:
@@ -124,10 +124,11 @@ def _runs(
         name.encode() for p in pairs if p.grades for name in (p.docno, p.other) if name
     }  # of preferences both documents
     relevant = {pair.docno.encode() for pair in pairs if pair.relevant}
+    asked = topic.topic_id, topic.campaign.depth
+    pooled = pooled_by_runs(drawn_from, *asked) if drawn_from else {}
     rows = []
-    for run in Run.objects.filter(campaign=campaign):
-        path = str(Path(settings.MEDIA_ROOT) / run.file)
-        top = set(top_of_topic(path, topic.topic_id, campaign.depth))
+    for run in Run.objects.filter(campaign=topic.campaign):
+        top = set(pooled[run.tag] if run.tag in pooled else top_of_topic(_path(run), *asked))
         rows.append(
             TopicRun(
                 id=run.pk,
@@ -141,3 +142,7 @@ def _runs(
             )
         )
     return sorted(rows, key=lambda each: (-each.relevant, -each.judged, each.tag))
+
+
+def _path(run: Run) -> str:
+    return str(Path(settings.MEDIA_ROOT) / run.file)

@@ -73,6 +73,14 @@ class Forest:
             drawn.append(_line("zero", self.zero, self.zero, "0", "100%"))
         return mark_safe("".join(drawn))  # noqa: S308 (numbers)
 
+    def drawn(self, row: ForestRow, height: int) -> SafeString:
+        """A row of its own as SVG, so many pixels high: there may be hundreds on a page."""
+        style = " marked" if row.marked else " faint" if row.faint else ""
+        size = f'width="100%" height="{height}" aria-hidden="true"'
+        return mark_safe(  # noqa: S308 (numbers)
+            f'<svg class="chart forest{style}" {size}>{self.grid}{row.marks}</svg>'
+        )
+
 
 def _line(style: str, left: float, right: float, top: str, bottom: str) -> str:
     return f'<line class="{style}" x1="{left}%" x2="{right}%" y1="{top}" y2="{bottom}"/>'

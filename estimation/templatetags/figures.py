@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
 from estimation import endings, figures, forecasts, listings
-from estimation.charts import bars, confusions
+from estimation.charts import bars, confusions, forests
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
@@ -29,6 +29,12 @@ register = template.Library()
 register.filter("further_choices", facts_of)
 register.filter("ends", endings.plan_in_words)
 register.filter("ended", endings.end_in_words)
+
+
+@register.simple_tag
+def forest_row(chart: forests.Forest, row: forests.ForestRow, height: int) -> SafeString:
+    """One interval of a forest plot, so many pixels high."""
+    return chart.drawn(row, height)
 
 
 @register.inclusion_tag("estimation/_ranking_table.html")

@@ -51,6 +51,7 @@ def shown_round(request: HttpRequest, campaign: Campaign, number: int) -> Shown 
     row = round_of(campaign, number)
     if not row.is_drawn:
         return None
+    row.campaign = campaign
     latest = selectors.latest_estimates(row)
     asked = request.GET.get("measure")
     measure = asked if asked in selectors.measures_of(row) else row.measure

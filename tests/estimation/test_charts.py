@@ -127,7 +127,7 @@ def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> 
     assert row.open_right
     assert not row.open_left
     assert row.right == 100.0
-    assert "▸" in render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
+    assert "▸" in drawn.drawn(row, 26)
 
 
 def test_forests_of_one_run_of_equal_values_and_of_nothing() -> None:
@@ -172,7 +172,7 @@ def test_a_value_that_is_not_known_has_no_point_and_does_not_widen_the_scale() -
     assert drawn.ticks == forest(*known).ticks
     row = drawn.rows[2]
     assert (row.x, row.open_left, row.open_right) == (None, True, True)
-    svg = render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
+    svg = drawn.drawn(row, 26)
     assert "circle" not in svg
     assert "faint" in svg
     alone = forest(forests.ForestValue("c", None, 0.0, 99.0, faint=True)).rows[0]
@@ -428,7 +428,6 @@ def examples() -> dict[str, dict[str, object]]:
             "links": "/x/", "query": "a=1",
         },
         "forest_axis": {"chart": forest},
-        "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
         "forest_whole": {
             "chart": forest, "rows": [(forest.rows[0], 0)], "each": 30, "plot": 300,
             "gutter": 80, "bottom": 30, **whole,

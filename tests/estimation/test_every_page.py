@@ -14,7 +14,7 @@ from estimation.models import Round
 from estimation.services.machines import judges
 from evalsite.administration import storage
 from judging.models import Campaign, Judgment, User
-from judging.services import assignments
+from judging.services import assignments, batches
 from tests.support import evaluation, factories
 from tests.support.material import Material, small_material
 from tests.support.steps import counted
@@ -22,7 +22,7 @@ from tests.support.steps import counted
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FEW = small_material(topics=6, documents=24, runs=4, depth=12)
-MORE, MOST_OF_EACH = 3_000, 400
+MORE, MOST_OF_EACH = 3_000, 200
 MANY = small_material(topics=12, documents=40, runs=20, depth=15)
 
 
@@ -79,8 +79,11 @@ def test_no_page_asks_more_where_there_is_more() -> None:
 
 @pytest.mark.sqlite_only
 def test_no_page_looks_at_what_was_judged_more_than_a_few_times() -> None:
-    """Of 3 000 judgments that are added to a batch that ended: so many instructions for each."""
+    """Of 3 000 judgments that are added to a batch that ended: so many instructions for each, while
+    a hundred pairs are open."""
     made, row = campaign(FEW, "few", labels=45, budget=60)
+    factories.released_batch(made, [f"open{n}" for n in range(20)])
+    batches.open_next(made.pk)
     every = pages(made, row, User.objects.create_superuser("admin"))
     before = [steps(page) for page in every]
     made.refresh_from_db()

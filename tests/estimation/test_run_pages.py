@@ -8,10 +8,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from estimation import topic_facts as facts_of_topics
 from estimation.models import Round, Run
 from estimation.run_facts import alike_runs, run_facts
 from estimation.selectors import ranking_table
 from estimation.services import rounds, withdrawals
+from estimation.standing import pooled_by_runs
 from estimation.topic_facts import topic_facts
 from estimation.topic_results import NOISY
 from judging.models import AuditEntry, Campaign, Judgment, Pair, Upload
@@ -295,6 +297,27 @@ def test_the_page_of_a_topic_counts_what_is_there(
     assert facts.pooled == len(every)
     page = text(organizer.get(address("topic-detail", campaign, topic.pk)))
     assert topic.title in page
+
+
+def test_the_pool_tells_of_runs_what_their_files_tell(
+    campaign: Campaign, judged: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one that came after the draw, which has its file alone."""
+    join(campaign, evaluation.SMALL.runs["run1.run"].replace(b"run1", b"latecomer"))
+    topics = list(campaign.topics.select_related("campaign"))
+    by_pool = [topic_facts(topic).runs for topic in topics]
+    monkeypatch.setattr(facts_of_topics, "pooled_by_runs", lambda *_: {})
+    assert [topic_facts(topic).runs for topic in topics] == by_pool
+    assert any(run.documents and run.tag == "latecomer" for run in by_pool[0])
+
+
+def test_the_pool_tells_nothing_of_topics_that_came_later_or_of_another_depth(
+    campaign: Campaign, judged: Round
+) -> None:
+    topic = campaign.topics.all()[0].topic_id
+    assert pooled_by_runs(judged, topic, campaign.depth)
+    assert pooled_by_runs(judged, topic, campaign.depth + 1) == {}
+    assert pooled_by_runs(judged, "later", campaign.depth) == {}
 
 
 @pytest.mark.slow
