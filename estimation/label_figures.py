@@ -14,6 +14,7 @@ import numpy as np
 from estimation.charts import confusions
 from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
 from estimation.core.inference.orders import places
+from estimation.figures import number
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -245,8 +246,8 @@ def _bounded(interval: Sequence[float | None] | None) -> str:
         return "–"
     value, low, high = interval
     if low is None or high is None:
-        return f"{value:.2f}"
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+        return number(value, 2)
+    return f"{number(value, 2)} ({number(low, 2)} to {number(high, 2)})"
 
 
 def _grades(names: Sequence[str], grades: Mapping[str, Any]) -> list[GradeAlphaLine]:
