@@ -180,7 +180,7 @@ def test_the_page_the_answer_and_the_report_say_the_same(
     found, figure = told(disputed), report_data.quality_of(disputed, latest(disputed))
     assert figure is not None
     value, low, high = found["plain"]["ordinal"]
-    alpha = f"{value:.2f} ({low:.2f} to {high:.2f})"
+    alpha = f"{value:.2f} ({low:.2f} to {high:.2f})".replace("-", "−")
     assert f"Krippendorff's alpha (ordinal) is {alpha}" in said.replace("&#x27;", "'")
     assert "Weighted by the draw" in said
     assert "If labels were put together in another way" in said
