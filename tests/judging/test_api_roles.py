@@ -202,10 +202,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "reason": "a second each",
     },
     (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): {"reason": "let us talk"},
-    (f"{CAMPAIGN}gold/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+    (f"{CAMPAIGN}gold/", "POST"): {"pairs": [{"topic": "q1", "docno": "d5", "grades": [1]}]},
     (f"{CAMPAIGN}training/", "PATCH"): {"tries": 3},
     (f"{CAMPAIGN}training/pairs/", "POST"): {
-        "pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]
+        "pairs": [{"topic": "q1", "docno": "d6", "grades": [1]}]
     },
     (f"{CAMPAIGN}training/lesson/answer/", "POST"): {"pair": 1, "grade": 1},
     (f"{CAMPAIGN}norming/", "POST"): {"title": "another"},

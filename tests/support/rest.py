@@ -234,9 +234,9 @@ class World:
         robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
         self.clients["organizer"].post(f"{self.base}links/", LINK)
-        gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
-        for place in ("gold/", "training/pairs/"):
-            assert self.clients["organizer"].post(f"{self.base}{place}", gold).status_code == 201
+        for place, docno in (("gold/", "d3"), ("training/pairs/", "d4")):
+            pairs = {"pairs": [{"topic": "q1", "docno": docno, "grades": [1]}]}
+            assert self.clients["organizer"].post(f"{self.base}{place}", pairs).status_code == 201
         judged = Pair.objects.filter(campaign__slug="demo", judged__gte=1).order_by("pk")[0]
         senior = {"pair": judged.pk, "grade": 1, "reason": "read twice"}
         given = self.clients["organizer"].post(f"{self.base}senior-grades/", senior)
