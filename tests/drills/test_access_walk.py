@@ -254,7 +254,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
     f"{CAMPAIGN}assessors/<int:pk>/hold/": {"reason": "let us talk"},
-    f"{CAMPAIGN}gold/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
+    f"{CAMPAIGN}gold/add/": {"text": "topic,docno,grade\nt2,d3,1\n"},
     f"{CAMPAIGN}training/": {"pair": "1", "grade": "1"},
     f"{CAMPAIGN}training/set/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
     f"{CAMPAIGN}training/set/ask/": {"percent": "70", "tries": "2"},
@@ -375,7 +375,7 @@ def senior_grade(made: Campaign) -> int:
 
 
 def gold_pair(made: Campaign) -> int:
-    found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "gold.csv")
+    found, problems = gold.read(made, "topic,docno,grade\nt1,d3,1\n", "gold.csv")
     return gold.add(campaign=made, by=made.created_by, found=found, problems=problems)[0].pk
 
 
