@@ -9,6 +9,7 @@ from judging.errors import UserError
 from judging.models import Campaign, GoldPair, NormingPair, NormingSession, TrainingPair
 from judging.services import gold, training
 from judging.services import norming as sessions
+from tests.judging.test_norming import judge
 from tests.support import factories, norms
 from tests.support.races import at_once
 
@@ -77,14 +78,16 @@ def test_what_people_are_told_of_becomes_no_gold(made: Campaign, act: Act) -> No
 @pytest.mark.django_db
 def test_gold_is_not_offered_to_be_talked_about(made: Campaign) -> None:
     row = norms.session(made, lines="", begin=False)
-    teach(made)
-    assert [each.docno for each in norming.offered_training(row)] == ["a"]
-    other = make_gold_of(made, "t1,b,1")
     factories.released_batch(made, "b", labels=2)
+    for name, grade in (("anna", 0), ("ben", 2)):
+        judge(made, norms.named(name), "t1b", grade)
+    assert [each.docno for each in norming.offered_judged(row)] == ["b"]
+    other = make_gold_of(made, "t1,b,1")
     assert norming.offered_judged(row) == []
     gold.retire(gold=other, by=made.created_by)
+    assert [each.docno for each in norming.offered_judged(row)] == ["b"]
     gold.restore(gold=other, by=made.created_by)
-    assert GoldPair.objects.get().retired is None
+    assert norming.offered_judged(row) == []
 
 
 def make_gold_of(made: Campaign, line: str) -> GoldPair:
