@@ -46,7 +46,7 @@ def test_of_those_who_ask_for_it_first_at_the_same_moment_one_makes_it(
     class Meeting(SchemaGenerator):
         def get_schema(self, *args: Any, **kwargs: Any) -> Any:
             with suppress(threading.BrokenBarrierError):
-                met.append(both.wait(1.0))
+                met.append(both.wait(20 if twin else 1))
             return DOCUMENT
 
     documentation._made.cache_clear()

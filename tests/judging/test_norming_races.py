@@ -5,10 +5,18 @@ from threading import Barrier
 
 import pytest
 from django.db import transaction
+from django.db.models import QuerySet
 
 from judging import norming
 from judging.errors import UserError
-from judging.models import AuditEntry, NormingAnswer, NormingComment, NormingSession, User
+from judging.models import (
+    AuditEntry,
+    NormingAnswer,
+    NormingComment,
+    NormingPerson,
+    NormingSession,
+    User,
+)
 from judging.services import norming as services
 from tests.support import norms
 from tests.support.races import Other, at_once
@@ -76,11 +84,13 @@ def test_a_service_that_does_not_lock_is_caught(monkeypatch: pytest.MonkeyPatch)
     row, (anna, ben), pair = begun("anna", "ben")
     gate, look = Barrier(2), norming.waits_for
 
-    def both_here(session: NormingSession) -> object:
+    def both_looked(session: NormingSession) -> QuerySet[NormingPerson]:
+        """A query looks when it is asked, so that it is asked before they meet."""
+        waiting = [each.pk for each in look(session)]
         gate.wait(20)
-        return look(session)
+        return NormingPerson.objects.filter(pk__in=waiting)
 
-    monkeypatch.setattr(norming, "waits_for", both_here)
+    monkeypatch.setattr(norming, "waits_for", both_looked)
     at_once([answering(row, anna, pair, 1), answering(row, ben, pair, 2)])
     row.refresh_from_db()
     assert row.state == State.JUDGING, "nobody found that all have answered"
