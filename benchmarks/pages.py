@@ -149,7 +149,7 @@ def of_polls(made: Campaign, row: Round) -> None:
     client = Client(SERVER_NAME="localhost")
     client.force_login(made.created_by)
     address = f"/c/{made.slug}/rounds/{row.number}/ranking/"
-    asked = {"head": versions.of_round(made.pk, row.number)}
+    asked = {"head": versions.of_round(made.slug, row.number)}
 
     def poll() -> None:
         if client.get(address, asked, headers={"HX-Request": "true"}).status_code != 204:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from estimation.core.measures.table import parse_measure
 from estimation.figures import label_figure
@@ -115,11 +115,12 @@ def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
     compared = _Compared.of(found)
     people = _people(found, compared)
     given = found.grade[~found.decided]
+    of_decision = draws_behind(shown).filter(pair=OuterRef("pair"))
     return LabelFacts(
         assessors={each.name: each.labels for each in people},
         grades=np.bincount(given, minlength=len(scale)).tolist()[: len(scale)],
         agreement=compared.agreement,
-        decided=judging.decisions(row.campaign).filter(pair__in=_pairs_behind(shown)).count(),
+        decided=judging.decisions(row.campaign).filter(Exists(of_decision)).count(),
         scale=scale,
         people=people,
     )

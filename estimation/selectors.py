@@ -1,9 +1,10 @@
 """Reads of rounds and their numbers, as plain data: one shape for page, REST answer and report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import takewhile
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,13 @@ from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
 from estimation.machines import MachineJudge
-from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
+from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
-from judging.stuck import stuck
+from judging.stuck import stuck_ids
 from judging.workers import Service, serving
 
 MATRICES_FORMAT = "evalsite-matrices-1"
@@ -34,12 +35,11 @@ MATRICES_FORMAT = "evalsite-matrices-1"
 def complete_batches(row: Round) -> int:
     """Complete batches in a row from the first: the prefix that estimates rest on."""
     states = row.round_batches.order_by("number").values_list("batch__state", flat=True)
-    count = 0
-    for state in states:
-        if state != Batch.State.COMPLETE:
-            break
-        count += 1
-    return count
+    return _complete_first(states)
+
+
+def _complete_first(states: Iterable[str]) -> int:
+    return sum(1 for _ in takewhile(lambda state: state == Batch.State.COMPLETE, states))
 
 
 def draws_of(campaign: Campaign, batches: Mapping[int, int]) -> QuerySet[Draw]:
@@ -97,9 +97,12 @@ class RoundProgress:
     pairs: int
     finished: int
     stuck: int
-    workers: Service
     recompute: Job | None
     again: JudgedAgain | None = None
+
+    @cached_property
+    def workers(self) -> Service:
+        return serving("recompute")
 
     @property
     def complete(self) -> int:
@@ -107,29 +110,27 @@ class RoundProgress:
 
 
 def round_progress(row: Round) -> RoundProgress:
-    links = (
-        RoundBatch.objects.filter(round=row).order_by("number").values_list("number", "batch_id")
-    )
-    numbers = {batch_id: number for number, batch_id in links}
+    links = row.round_batches.select_related("batch").order_by("number")
+    every = [(link.number, judging.progress_of(link.batch)) for link in links]
     batches = [
         RoundBatchProgress(
-            numbers[batch.id],
+            number,
             batch.state,
             batch.pairs,
             batch.finished,
             batch.opened,
             batch.completed,
         )
-        for batch in judging.batch_progress(row.campaign, numbers)
+        for number, batch in every
+        if batch.state != Batch.State.PREPARING
     ]
-    used = complete_batches(row)
+    used = _complete_first(batch.state for _, batch in every)
     return RoundProgress(
         batches=batches,
         used=used,
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
-        stuck=stuck(row.campaign).count(),
-        workers=serving("recompute"),
+        stuck=len(stuck_ids(row.campaign)),
         recompute=judging.job_of("recompute", row.pk),
         again=_judged_again(row, batches, used),
     )

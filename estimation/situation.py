@@ -12,7 +12,7 @@ from estimation.models import Round
 from judging import selectors as judging
 from judging.models import BatchPair, Campaign
 from judging.pace import Pace, pace
-from judging.stuck import may_judge
+from judging.stuck import how_many_judge
 from judging.workers import Service, unserved
 
 
@@ -82,7 +82,7 @@ class Situation:
     @cached_property
     def assessors(self) -> int:
         """Who is handed pairs: those whose work is excluded are not."""
-        return may_judge(self.campaign).count()
+        return how_many_judge(self.campaign)
 
     @cached_property
     def unserved(self) -> list[Service]:

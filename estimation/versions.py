@@ -14,16 +14,17 @@ from django.db.models.functions import Cast
 from estimation.models import EstimateSet, Round
 from estimation.work import SHOWN
 from judging.clock import seconds_from_now
-from judging.models import AuditEntry, Batch, Job, WorkerHeartbeat
-from judging.statements import Slot, beside, counts, reads
+from judging.models import AuditEntry, Batch, Campaign, Job, WorkerHeartbeat
+from judging.statements import Row, Slot, beside, counts, reads
 
 NO_ROUND = ""
+_CAMPAIGN = Subquery(Campaign.objects.filter(slug=Slot("slug")).order_by().values("pk")[:1])
 
 
 def _round() -> QuerySet[Round, tuple[object, ...]]:
     sets = EstimateSet.objects.filter(round=OuterRef("pk")).order_by("-number")
     entries = AuditEntry.objects.filter(campaign=OuterRef("campaign")).order_by("-pk")
-    row = Round.objects.filter(campaign=Slot("campaign"), number=Slot("number")).order_by()
+    row = Round.objects.filter(campaign=_CAMPAIGN, number=Slot("number")).order_by()
     told = row.annotate(
         ended=Cast("stopping", TextField()),
         latest=Subquery(sets.values("number")[:1]),
@@ -33,7 +34,7 @@ def _round() -> QuerySet[Round, tuple[object, ...]]:
 
 
 def _jobs() -> QuerySet[Job]:
-    rounds = Round.objects.filter(campaign=Slot("campaign"), number=Slot("number"))
+    rounds = Round.objects.filter(campaign=_CAMPAIGN, number=Slot("number"))
     return Job.objects.filter(kind__in=SHOWN, target__in=rounds.values("pk"))
 
 
@@ -43,9 +44,9 @@ def _alive() -> QuerySet[WorkerHeartbeat]:
 
 
 _SERVES = Q(queues="") | Q(queues__contains=settings.CELERY_TASK_DEFAULT_QUEUE)
-_VERSION = beside(
+VERSION = beside(
     counts(
-        lambda: Batch.objects.filter(campaign=Slot("campaign")),
+        lambda: Batch.objects.filter(campaign=_CAMPAIGN),
         pairs=Sum("pair_count"),
         remaining=Sum("remaining"),
         **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
@@ -63,9 +64,14 @@ _VERSION = beside(
 )
 
 
-def of_round(campaign: int, number: int) -> str:
-    """The version of what the pages of a round tell; empty if there is no such round."""
-    (row,) = _VERSION.rows(campaign=campaign, number=number)
+def of_round(slug: str, number: int) -> str:
+    """The version of what the pages of a campaign's round tell; empty if there is no such round."""
+    (row,) = VERSION.rows(slug=slug, number=number)
+    return told(row)
+
+
+def told(row: Row) -> str:
+    """The same, of a row of `VERSION`."""
     if row[-6] is None:
         return NO_ROUND
     *told, alive, serving = row[:-6]

@@ -4,7 +4,7 @@ Campaigns a user does not belong to, and those that are being deleted, look as i
 (404); a member who lacks the role is told so (403).
 """
 
-from typing import cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -23,7 +23,7 @@ from judging.models import (
     Topic,
     User,
 )
-from judging.statements import Row, Slot, columns_of, reads, row_of
+from judging.statements import Row, Slot, Statement, beside, columns_of, reads, row_of
 
 ORGANIZER = Membership.Role.ORGANIZER
 ASSESSOR = Membership.Role.ASSESSOR
@@ -163,8 +163,25 @@ def _instances(row: Row) -> tuple[Assignment, Pair, Topic, Campaign]:
     return cast(tuple[Assignment, Pair, Topic, Campaign], tuple(found))
 
 
+def beside_campaign(more: Statement) -> Statement:
+    """What else is read of a campaign of that slug, in the one statement that finds it."""
+    return beside(_CAMPAIGN, more)
+
+
+def organized_campaign_and(
+    user: User, slug: str, found: Statement, **values: Any
+) -> tuple[Campaign, Row]:
+    """The campaign, if the user organizes it, and a row of what is ``found`` beside it."""
+    row = found.first(user=user.pk, slug=slug, **values)
+    width = _CAMPAIGN.compiled.columns
+    return _allowed(user, row and row[:width], {ORGANIZER}), row[width:] if row else ()
+
+
 def _campaign(user: User, slug: str, allowed: set[Membership.Role]) -> Campaign:
-    row = _CAMPAIGN.first(user=user.pk, slug=slug)
+    return _allowed(user, _CAMPAIGN.first(user=user.pk, slug=slug), allowed)
+
+
+def _allowed(user: User, row: Row | None, allowed: set[Membership.Role]) -> Campaign:
     organizes, assesses = (row[-2] or user.is_superuser, row[-1]) if row else (False, False)
     mine = {role for role, has in ((ORGANIZER, organizes), (ASSESSOR, assesses)) if has}
     if row is None or not mine:

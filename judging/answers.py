@@ -8,7 +8,8 @@ from typing import Any
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 
 from judging.models import Campaign, Decision, Pair, Topic
-from judging.selectors import current_judgments, labels
+from judging.selectors import labels
+from judging.statements import Slot, reads
 
 SURPRISING = 0.01
 """A topic is noisy if as much disagreement as there is would come by chance less often than so."""
@@ -43,19 +44,25 @@ def _at_least(successes: int, tries: int, chance: float) -> float:
 
 def agreements(campaign: Campaign) -> dict[int, AnswersApart]:
     """By the row id of each topic that has pairs with several answers, in one query."""
-    several = Q(assignment__pair__campaign=campaign, assignment__pair__judged__gte=2)
-    given = current_judgments().filter(several).order_by()
-    pairs = given.values("assignment__pair__topic", "assignment__pair").annotate(
-        count=Count("pk"), high=Max("grade"), low=Min("grade")
-    )
     double: dict[int, int] = {}
     differ: dict[int, int] = {}
-    rows: QuerySet[Any, Any] = pairs.filter(count__gte=2).annotate(apart=F("high") - F("low"))
-    for topic, apart in rows.values_list("assignment__pair__topic", "apart"):
+    for _, topic, low, high in _ENDS.rows(campaign=campaign.pk):
         double[topic] = double.get(topic, 0) + 1
-        differ[topic] = differ.get(topic, 0) + (apart > 0)
+        differ[topic] = differ.get(topic, 0) + (high > low)
     usual = sum(differ.values()) / max(1, sum(double.values()))
     return {topic: AnswersApart(count, differ[topic], usual) for topic, count in double.items()}
+
+
+def _ends() -> QuerySet[Any, Any]:
+    """Of pairs with several answers, in the order of their row ids, in which they are grouped."""
+    several = Pair.objects.filter(campaign=Slot("campaign"), judged__gte=2).order_by()
+    told = several.filter(assignments__judgments__revision=F("assignments__revision"))
+    grade = "assignments__judgments__grade"
+    ends = told.values("pk", "topic").annotate(low=Min(grade), high=Max(grade), count=Count(grade))
+    return ends.filter(count__gte=2).values_list("pk", "topic", "low", "high")
+
+
+_ENDS = reads(_ends)
 
 
 @dataclass(frozen=True)

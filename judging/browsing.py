@@ -56,7 +56,7 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
 
     Those of excluded work are among them, and say so; nothing else that no longer counts.
     """
-    rows = given_judgments().filter(assignment__pair__campaign=campaign)
+    rows = given_judgments().filter(assignment__campaign=campaign)
     rows = rows.select_related("assignment__pair__topic", "assessor")
     if asked.words:
         rows = rows.filter(_about(asked.words))
@@ -139,7 +139,7 @@ def others(rows: Sequence[Judgment]) -> dict[int, list[tuple[str, int]]]:
 
 def assessors(campaign: Campaign) -> QuerySet[User]:
     """Everybody who was given a pair, whether a member still or not."""
-    given = Assignment.objects.filter(pair__campaign=campaign).values("assessor")
+    given = Assignment.objects.filter(campaign=campaign).values("assessor")
     return User.objects.filter(pk__in=given).order_by("username")
 
 

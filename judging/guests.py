@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet, Sum
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, CrowdGuest, User
+from judging.statements import Slot
 
 State = Assignment.State
 SAID = Q(state=State.JUDGED) | Q(set_aside__gte=1)
@@ -51,7 +52,7 @@ def has_a_pair(user: User) -> bool:
     return Assignment.objects.filter(assessor=user, state=State.LEASED).exists()
 
 
-def done(campaign: Campaign) -> QuerySet[CrowdGuest, Any]:
+def done(campaign: Campaign | Slot) -> QuerySet[CrowdGuest, Any]:
     """The accounts of guests who are handed no more pairs, as their work is done."""
     guests = CrowdGuest.objects.filter(link__campaign=campaign, finished__isnull=False)
     return guests.exclude(account=None).order_by().values("account")

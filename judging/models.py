@@ -381,6 +381,9 @@ class Assignment(models.Model):
     whoever reads labels joins judgments by it. Where the assessor's work is excluded, it is 0, and
     ``set_aside`` is the revision that would count otherwise (0: nothing was said). So it is of a
     ``gold`` pair, whose answers never count: the database refuses any other revision than 0.
+
+    ``campaign`` is that of the pair, so that what a campaign was told of late is found without
+    looking up its pairs.
     """
 
     class State(models.TextChoices):
@@ -390,6 +393,9 @@ class Assignment(models.Model):
         LAPSED = "lapsed"
         EXCLUDED = "excluded"
 
+    campaign = models.ForeignKey(
+        Campaign, models.CASCADE, related_name="assignments", db_index=False
+    )
     pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments", db_index=False)
     assessor = models.ForeignKey(User, models.PROTECT, related_name="assignments")
     state = models.CharField(max_length=10, choices=State, default=State.LEASED)
@@ -425,6 +431,8 @@ class Assignment(models.Model):
             models.Index(
                 fields=["assessor", "pair"], condition=Q(gold=True), name="assignment_gold"
             ),
+            models.Index(fields=["campaign", "state", "created", "gold"], name="assignment_pace"),
+            models.Index(fields=["campaign", "changed"], name="assignment_latest"),
         ]
 
     def __str__(self) -> str:

@@ -1,22 +1,20 @@
 """How fast a campaign is judged: first answers by day, and how long the rest takes at that pace."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-import numpy as np
-from django.db.models import Count, Max, Min, QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from judging.clock import seconds_from_now
-from judging.labels import EpochSeconds, number_columns
 from judging.models import Assignment, Campaign
+from judging.statements import Slot, Statement, beside, counts, reads
 
 WINDOW = 7
 """Days whose judgments make the pace."""
 DAY = 86_400.0
-HALF_MILLISECOND = 0.0005
-"""`EpochSeconds` of the first moment of a day may be a little below it."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,20 @@ class Pace:
 
 def pace(campaign: Campaign) -> Pace:
     """One statement. Answers of assessors count once, whether corrected since or not."""
-    lately = _judged(campaign).filter(created__gte=seconds_from_now(-WINDOW * DAY))
-    found = lately.aggregate(judged=Count("pk"), first=Min("created"), latest=Max("created"))
-    return Pace(**found, now=timezone.now())
+    ((judged, first, latest),) = _LATELY.rows(campaign=campaign.pk)
+    return Pace(judged, first, latest, now=timezone.now())
+
+
+def _lately() -> QuerySet[Assignment]:
+    return _judged(Slot("campaign")).filter(created__gte=seconds_from_now(-WINDOW * DAY))
+
+
+def _end(order: str) -> Statement:
+    """The first or the last of them: an index ends with it, so that no other is looked at."""
+    return reads(lambda: _lately().order_by(order).values_list("created")[:1])
+
+
+_LATELY = beside(counts(_lately, judged=Count("pk")), _end("created"), _end("-created"))
 
 
 def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
@@ -57,15 +66,28 @@ def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
     today = timezone.localdate()
     every = [today - timedelta(days=before) for before in reversed(range(days))]
     begins = [timezone.make_aware(datetime.combine(day, time())) for day in every]
-    rows = _judged(campaign).filter(created__gte=begins[0])
-    # by times as numbers: SQLite asks Python for the day of every row
-    (at,) = number_columns(rows.annotate(at=EpochSeconds("created")), "at")
-    edges = np.array([begin.timestamp() for begin in begins[1:]]) - HALF_MILLISECOND
-    counts = np.bincount(np.searchsorted(edges, at, side="right"), minlength=days)
-    return list(zip(every, counts.tolist(), strict=True))
+    edges = {f"day{number}": begin for number, begin in enumerate(begins)}
+    (found,) = _of_days(days).rows(campaign=campaign.pk, **edges)
+    return list(zip(every, found, strict=True))
 
 
-def _judged(campaign: Campaign) -> QuerySet[Assignment]:
+@functools.cache
+def _of_days(days: int) -> Statement:
+    """A number for each, from an index alone; of the last one all that came since it began."""
+    begins = [Slot(f"day{number}", Assignment._meta.get_field("created")) for number in range(days)]
+    ends = [*begins[1:], None]
+    return beside(*(_of_day(*day) for day in zip(begins, ends, strict=True)))
+
+
+def _of_day(begin: Slot, end: Slot | None) -> Statement:
+    def rows() -> QuerySet[Assignment]:
+        since = _judged(Slot("campaign")).filter(created__gte=begin)
+        return since if end is None else since.filter(created__lt=end)
+
+    return counts(rows, judged=Count("pk"))
+
+
+def _judged(campaign: Campaign | Slot) -> QuerySet[Assignment]:
     """Of pairs that were drawn: gold brings nobody nearer to the end."""
-    mine = Assignment.objects.filter(pair__campaign=campaign, gold=False)
+    mine = Assignment.objects.filter(campaign=campaign, gold=False)
     return mine.filter(state=Assignment.State.JUDGED)

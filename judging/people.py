@@ -77,7 +77,7 @@ class Person:
 
 def known(campaign: Campaign) -> QuerySet[User]:
     """Members, and whoever was given a pair."""
-    had = Assignment.objects.filter(assessor=OuterRef("pk"), pair__campaign=campaign)
+    had = Assignment.objects.filter(assessor=OuterRef("pk"), campaign=campaign)
     member = campaign.memberships.filter(user=OuterRef("pk"))
     return User.objects.filter(Exists(had) | Exists(member)).order_by("username")
 
@@ -129,7 +129,7 @@ def people(
 
 def _counted(campaign: Campaign, only: User | None) -> dict[int, dict[str, Any]]:
     """Of everybody who was given a pair, or of one of them."""
-    theirs = Assignment.objects.filter(pair__campaign=campaign).order_by()
+    theirs = Assignment.objects.filter(campaign=campaign).order_by()
     if only is not None:
         theirs = theirs.filter(assessor=only)
     said = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)

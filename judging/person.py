@@ -204,7 +204,7 @@ class _Others:
 
 
 def _others(campaign: Campaign, user: User) -> _Others:
-    had = Assignment.objects.filter(assessor=user, pair__campaign=campaign).values("pair")
+    had = Assignment.objects.filter(assessor=user, campaign=campaign).values("pair")
     rows = current_judgments().filter(assignment__pair__in=had).exclude(assessor=user)
     pair, grade = number_columns(rows, "assignment__pair_id", "grade")
     order = np.argsort(pair, kind="stable")

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Sum
+from django.db.models import (
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    Max,
+    Min,
+    OuterRef,
+    QuerySet,
+    Sum,
+)
 
 from judging.clock import seconds_from_now
 from judging.models import (
@@ -28,7 +38,8 @@ from judging.models import (
 )
 from judging.selectors import commented, current_judgments, given_judgments
 from judging.signals import weights_asked
-from judging.stuck import StuckPair, handed_pairs, stuck, stuck_pairs
+from judging.statements import Slot, reads
+from judging.stuck import StuckPair, handed_pairs, stuck_ids, stuck_pairs
 
 WAITING, APART, COMMENT = "waiting", "apart", "comment"
 KINDS = (WAITING, APART, COMMENT)
@@ -123,7 +134,7 @@ def todo_counts(campaign: Campaign, kinds: Collection[str]) -> Counter[str]:
 def silent(campaign: Campaign, days: int) -> list[str]:
     """Names of those who were handed pairs for so long, and have judged nothing in it."""
     since = seconds_from_now(-days * 86_400.0)
-    judged = Assignment.objects.filter(pair__campaign=campaign, state=Assignment.State.JUDGED)
+    judged = Assignment.objects.filter(campaign=campaign, state=Assignment.State.JUDGED)
     # what was created since has changed since: their index begins with assessor, state and change
     lately = judged.filter(assessor=OuterRef("user"), changed__gte=since, created__gte=since)
     rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR, created__lt=since)
@@ -137,36 +148,57 @@ def least_spread(campaign: Campaign) -> int:
 
 
 def _waiting(campaign: Campaign) -> list[Key]:
-    rows = stuck(campaign).values_list("pk", flat=True)
-    return [Key(WAITING, pair, pair, "") for pair in rows]
+    return [Key(WAITING, pair, pair, "") for pair in stuck_ids(campaign)]
 
 
 def _apart(campaign: Campaign, *, weighed: bool = True) -> list[Key]:
-    given = current_judgments().filter(assignment__pair__campaign=campaign).order_by()
-    several = given.filter(assignment__pair__judged__gte=2)
-    ends = several.values("assignment__pair", other=F("assignment__pair__other")).annotate(
-        high=Max("grade"), low=Min("grade"), total=Sum("grade"), count=Count("pk")
-    )
     far = least_spread(campaign)
-    senior = SeniorGrade.objects.filter(pair=OuterRef("assignment__pair"), ended=None)
-    found = [
-        row
-        for row in ends.filter(~Exists(senior), high__gte=F("low") + min(far, DOCUMENT_BETTER))
-        if row["high"] - row["low"] >= (DOCUMENT_BETTER if row["other"] else far)
-    ]
-    pairs = [row["assignment__pair"] for row in found]
-    weights = _weights(campaign, pairs) if weighed else {}
+    rows = _FAR.rows(campaign=campaign.pk, least=min(far, DOCUMENT_BETTER))
+    told = (_Labels(*row) for row in rows)
+    found = [row for row in told if row.spread >= (DOCUMENT_BETTER if row.other else far)]
+    weights = _weights(campaign, [row.pair for row in found]) if weighed else {}
     return [
         Key(
             APART,
-            row["assignment__pair"],
-            row["assignment__pair"],
-            f"{row['count']}/{row['total']}/{row['low']}/{row['high']}",
-            spread=row["high"] - row["low"],
-            weight=weights.get(row["assignment__pair"], 1.0),
+            row.pair,
+            row.pair,
+            f"{row.given}/{row.total}/{row.low}/{row.high}",
+            spread=row.spread,
+            weight=weights.get(row.pair, 1.0),
         )
         for row in found
     ]
+
+
+class _Labels(NamedTuple):
+    """Those that count of one pair."""
+
+    pair: int
+    other: str
+    low: int
+    high: int
+    total: int
+    given: int
+
+    @property
+    def spread(self) -> int:
+        return self.high - self.low
+
+
+def _far_apart() -> QuerySet[Any, Any]:
+    """Pairs without a senior grade, in the order of their row ids, in which they are grouped."""
+    senior = SeniorGrade.objects.filter(pair=OuterRef("pk"), ended=None)
+    several = Pair.objects.filter(~Exists(senior), campaign=Slot("campaign"), judged__gte=2)
+    grade = "assignments__judgments__grade"
+    told = several.filter(assignments__judgments__revision=F("assignments__revision")).order_by()
+    ends = told.values("pk", "other").annotate(low=Min(grade), high=Max(grade))
+    ends = ends.annotate(total=Sum(grade), count=Count(grade))
+    return ends.filter(high__gte=F("low") + Slot("least", IntegerField())).values_list(
+        "pk", "other", "low", "high", "total", "count"
+    )
+
+
+_FAR = reads(_far_apart)
 
 
 def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
@@ -180,8 +212,7 @@ def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
 
 
 def _waiting_versions(campaign: Campaign) -> Iterator[Version]:
-    rows = stuck(campaign).order_by().values_list("pk", flat=True)
-    return ((WAITING, pk, "") for pk in rows)
+    return ((WAITING, pk, "") for pk in stuck_ids(campaign))
 
 
 def _apart_versions(campaign: Campaign) -> Iterator[Version]:

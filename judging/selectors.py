@@ -1,7 +1,6 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -154,15 +153,8 @@ class BatchProgress:
     completed: datetime | None
 
 
-def batch_progress(campaign: Campaign, ids: Iterable[int] | None = None) -> list[BatchProgress]:
-    """The campaign's released batches in order, with how many of their pairs are finished."""
-    rows = campaign.batches.exclude(state=Batch.State.PREPARING).order_by("number")
-    if ids is not None:
-        rows = rows.filter(pk__in=list(ids))
-    return [_progress(batch) for batch in rows]
-
-
-def _progress(batch: Batch) -> BatchProgress:
+def progress_of(batch: Batch) -> BatchProgress:
+    """How many of its pairs are finished."""
     started = batch.state not in (Batch.State.PREPARING, Batch.State.WAITING)
     finished = batch.pair_count - batch.remaining if started else 0
     return BatchProgress(
@@ -186,7 +178,7 @@ class OwnProgress:
 
 
 def own_progress(campaign: Campaign, user: User) -> OwnProgress:
-    mine = Assignment.objects.filter(assessor=user, pair__campaign=campaign)
+    mine = Assignment.objects.filter(assessor=user, campaign=campaign)
     day = seconds_from_now(-86400)
     judged = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
     counts = mine.aggregate(
@@ -332,7 +324,7 @@ def members(campaign: Campaign) -> QuerySet[Membership]:
     judged = Count(
         "user__assignments",
         filter=Q(
-            user__assignments__pair__campaign=campaign,
+            user__assignments__campaign=campaign,
             user__assignments__state=Assignment.State.JUDGED,
         ),
     )
@@ -371,7 +363,7 @@ def home(user: User) -> list[CampaignCard]:
     pairs = _by_campaign(drawn, "campaign", Sum("pair_count"))
     left = _by_campaign(drawn, "campaign", Sum("remaining"))
     mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
-    judged = _by_campaign(mine, "pair__campaign", Count("pk"))
+    judged = _by_campaign(mine, "campaign", Count("pk"))
     needs = _needs()
     talks = defaultdict(list)
     for each in norming.due(user):

@@ -32,7 +32,7 @@ class Sheet:
 
 def _mine() -> QuerySet[Assignment]:
     return Assignment.objects.filter(
-        assessor=Slot("assessor"), pair__campaign=Slot("campaign")
+        assessor=Slot("assessor"), campaign=Slot("campaign")
     ).order_by()
 
 
@@ -125,8 +125,8 @@ def _had(*, gold: bool) -> QuerySet[Campaign, tuple[object, ...]]:
     open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
     free = free_places(Slot("assessor"), gold=gold).filter(batch__in=open_ones)
     leased = Assignment.objects.filter(state=Assignment.State.LEASED)
-    lapsed = leased.filter(lease_until__lt=Now(), pair__campaign=OuterRef("pk"))
-    held = leased.filter(assessor=Slot("assessor"), pair__campaign=OuterRef("pk"))
+    lapsed = leased.filter(lease_until__lt=Now(), campaign=OuterRef("pk"))
+    held = leased.filter(assessor=Slot("assessor"), campaign=OuterRef("pk"))
     something = Exists(batches.filter(state=Batch.State.WAITING)) | Exists(free) | Exists(lapsed)
     row = Campaign.objects.filter(pk=Slot("campaign")).order_by()
     return row.annotate(something=something | Exists(held)).values_list("state", "something")

@@ -9,6 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from judging import golds
 from judging.guests import done
 from judging.models import Assignment, Batch, BatchPair, Campaign, Exclusion, Membership, Pair
+from judging.statements import Slot, counts, reads
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,23 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     Who has to wait or to learn may take them when that is over. Nothing waits for an organizer
     where nobody judges yet. Whoever met the document as gold is not handed it again (`golds`).
     """
+    rows = _stuck_rows(campaign, how_many_judge(campaign))
+    return rows.order_by("topic__topic_id", "docno", "other")
+
+
+def stuck_ids(campaign: Campaign) -> list[int]:
+    """Row ids of these, in no order: what every page of an organizer asks."""
+    rows = _STUCK.rows(campaign=campaign.pk, total=how_many_judge(campaign))
+    return [pk for (pk,) in rows]
+
+
+def how_many_judge(campaign: Campaign) -> int:
+    """Of `may_judge`."""
+    ((found,),) = _ASSESSORS.rows(campaign=campaign.pk)
+    return int(found)
+
+
+def _stuck_rows(campaign: Campaign | Slot, total: int | Slot) -> QuerySet[Pair]:
     assessors = may_judge(campaign)
     mine = Q(pair=OuterRef("pk"), state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
     same = Assignment.objects.filter(**golds.same_document(), assessor__in=assessors)
@@ -43,20 +61,20 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
         batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__judged")
     )
     skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
-    total = assessors.count()
-    return (
-        campaign.pairs.filter(pk__in=opened.values("pair"), decided=False)
-        .annotate(spent=Subquery(count))
-        .filter(Exists(skipped) | Q(spent__gte=total))
-        .order_by("topic__topic_id", "docno", "other")
-    )
+    unfinished = Pair.objects.filter(campaign=campaign, pk__in=opened.values("pair"), decided=False)
+    spent_by = unfinished.annotate(spent=Subquery(count)).order_by()
+    return spent_by.filter(Exists(skipped) | Q(spent__gte=total))
 
 
-def may_judge(campaign: Campaign) -> QuerySet[Membership, Any]:
+def may_judge(campaign: Campaign | Slot) -> QuerySet[Membership, Any]:
     """The assessors who are handed pairs, now or once they need not wait or learn any more."""
     excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
-    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
+    rows = Membership.objects.filter(campaign=campaign, role=Membership.Role.ASSESSOR)
     return rows.exclude(user__in=excluded).exclude(user__in=done(campaign)).values("user")
+
+
+_STUCK = reads(lambda: _stuck_rows(Slot("campaign"), Slot("total")).values_list("pk"))
+_ASSESSORS = counts(lambda: may_judge(Slot("campaign")), judge=Count("pk"))
 
 
 def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
@@ -69,7 +87,7 @@ def stuck_pairs(
 ) -> list[StuckPair]:
     """Those pairs in full, or some of them."""
     rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
-    total = may_judge(campaign).count()
+    total = how_many_judge(campaign)
     full = rows.select_related("topic", "campaign").prefetch_related("assignments")
     return [_stuck(pair, total) for pair in full[:limit]]
 

@@ -18,7 +18,12 @@ from estimation.topic_figures import difference_chart, topic_figure
 from estimation.views.reports import in_order
 from estimation.views.rounds import round_of
 from estimation.work import OF_NUMBERS, FailedWork, failed_for
-from judging.access import organized_campaign, user_of
+from judging.access import (
+    beside_campaign,
+    organized_campaign,
+    organized_campaign_and,
+    user_of,
+)
 from judging.models import Campaign
 
 
@@ -106,12 +111,14 @@ TABS = {
 
 KEPT = ("first", "second", "all", "by", "run")
 """What an address asks for beside the measure, which a poll asks for again."""
+_POLLED = beside_campaign(versions.VERSION)
 
 
 def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpResponse:
     """The whole page; for a poll only what has changed since what the reader has, or nothing."""
-    campaign = organized_campaign(user_of(request), slug)
-    version = versions.of_round(campaign.pk, number)  # first: what changes now is told next time
+    by = user_of(request)
+    campaign, row = organized_campaign_and(by, slug, _POLLED, number=number)
+    version = versions.told(row)  # first: what changes now is told next time
     polled = request.htmx and "head" in request.GET  # type: ignore[attr-defined]
     if polled and version and request.GET["head"] == version:
         return HttpResponse(status=204)

@@ -70,7 +70,7 @@ class Assignments(CampaignView):
     @extend_schema(responses=page_shape(HeldRow))
     def get(self, request: Request, slug: str) -> Response:
         """Your assignments, latest first; organizers see everybody's."""
-        rows = Assignment.objects.filter(pair__campaign=self.campaign)
+        rows = Assignment.objects.filter(campaign=self.campaign)
         if _only_own(self):
             rows = rows.filter(assessor=self.user)
         rows = rows.select_related("assessor", "pair__topic").order_by("-pk")
@@ -221,7 +221,7 @@ def _only_own(view: CampaignView) -> bool:
 
 
 def _own(campaign: Campaign, user: User, pk: int) -> Assignment:
-    mine = Assignment.objects.filter(assessor=user, pair__campaign=campaign)
+    mine = Assignment.objects.filter(assessor=user, campaign=campaign)
     return get_object_or_404(mine.select_related("pair__topic", "pair__campaign"), pk=pk)
 
 

@@ -105,7 +105,7 @@ def _leased(row: Row, lease_until: datetime, campaign: Campaign, by: User) -> As
 def _held() -> QuerySet[Any, Any]:
     mine = Assignment.objects.filter(
         assessor=Slot("assessor"),
-        pair__campaign=Slot("campaign"),
+        campaign=Slot("campaign"),
         state=Assignment.State.LEASED,
     )
     tables = ((Assignment, ""), (Pair, "pair__"), (Topic, "pair__topic__"))
@@ -202,7 +202,7 @@ def _places_of(
 def _gold_of(campaign: Campaign, topic: int, by: User) -> list[_Place]:
     """One that comes before all others, if it is its turn. What is asked is the same if it is not:
     who measures how long an answer takes learns nothing."""
-    mine = Assignment.objects.filter(assessor=by, pair__campaign=campaign)
+    mine = Assignment.objects.filter(assessor=by, campaign=campaign)
     found = list(golds.free(by.pk, topic).values_list("pair_id", flat=True))
     if not golds.is_due(campaign, by, **mine.aggregate(**golds.turns())) or not found:
         return []
@@ -243,7 +243,9 @@ def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
 def _lease(place: _Place, campaign: Campaign, by: User) -> Assignment:
     pair, lease = place.pair, _duration(campaign)
     if not _RENEWED.rows(pair=pair, assessor=by.pk, lease=lease):
-        LEASED.rows(pair_id=pair, assessor_id=by.pk, lease=lease, gold=place.gold)
+        LEASED.rows(
+            campaign_id=campaign.pk, pair_id=pair, assessor_id=by.pk, lease=lease, gold=place.gold
+        )
     return Assignment.objects.select_related("pair__topic").get(pair_id=pair, assessor=by)
 
 
@@ -262,6 +264,7 @@ _RENEWED = changes(_renewed)
 LEASED = inserts(
     Assignment,
     {
+        "campaign_id": Slot("campaign_id"),
         "pair_id": Slot("pair_id"),
         "assessor_id": Slot("assessor_id"),
         "lease_until": LEASE_END,
@@ -275,7 +278,7 @@ def release_lapsed(campaign: Campaign | None = None) -> int:
     """Gives back the places of leases that have run out on the database's clock."""
     lapsed = Assignment.objects.filter(state=Assignment.State.LEASED, lease_until__lt=Now())
     if campaign is not None:
-        lapsed = lapsed.filter(pair__campaign=campaign)
+        lapsed = lapsed.filter(campaign=campaign)
     return sum(_release(pk, pair_id) for pk, pair_id in lapsed.values_list("pk", "pair_id")[:500])
 
 

@@ -63,8 +63,8 @@ Rows = tuple[type[Model], str]
 """A kind of row, and the way from it to its campaign."""
 
 OWN: tuple[Rows, ...] = (
-    (Judgment, "assignment__pair__campaign"),
-    (Assignment, "pair__campaign"),
+    (Judgment, "assignment__campaign"),
+    (Assignment, "campaign"),
     (Decision, "pair__campaign"),
     (SeniorGrade, "pair__campaign"),
     (SeenItem, "campaign"),

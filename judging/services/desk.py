@@ -206,8 +206,10 @@ def _claimed(assignment: Assignment, by: User, row: Row, *, topic: bool) -> Assi
     pair.topic, pair.campaign = assignment.pair.topic, assignment.pair.campaign
     lease = timedelta(minutes=pair.campaign.lease_minutes)
     ((pk, until, created),) = LEASED.rows(
-        pair_id=pair.pk, assessor_id=by.pk, lease=lease, gold=pair.gold
-    )
+        campaign_id=pair.campaign_id, pair_id=pair.pk, assessor_id=by.pk, lease=lease,
+        gold=pair.gold,
+    )  # fmt: skip
     return Assignment(
-        pk=pk, pair=pair, assessor=by, gold=pair.gold, lease_until=until, created=created
-    )
+        pk=pk, campaign=pair.campaign, pair=pair, assessor=by, gold=pair.gold, lease_until=until,
+        created=created,
+    )  # fmt: skip

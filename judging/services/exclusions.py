@@ -129,7 +129,7 @@ def _locked(campaign: Campaign, assessor: User) -> QuerySet[Assignment]:
     """
     memberships = campaign.memberships.filter(user=assessor).order_by("pk")
     list(memberships.select_for_update().values_list("pk", flat=True))
-    theirs = Assignment.objects.filter(assessor=assessor, pair__campaign=campaign)
+    theirs = Assignment.objects.filter(assessor=assessor, campaign=campaign)
     known = -1
     while True:
         rows = theirs.order_by("pk").select_for_update(of=("self",))

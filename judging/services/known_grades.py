@@ -99,7 +99,9 @@ def _record(campaign: Campaign, assessor: User, grades: dict[int, int]) -> None:
     """The grades of pairs as judgments of the assessor; qrels may have a hundred thousand."""
     now = User.objects.values_list(seconds_from_now(0), flat=True).get(pk=assessor.pk)
     held = {"pair": list(grades), "assessor": assessor.pk}
-    state = {"state": Assignment.State.JUDGED, "revision": 1, "skip_reason": ""}
+    state = {
+        "campaign": campaign.pk, "state": Assignment.State.JUDGED, "revision": 1, "skip_reason": "",
+    }  # fmt: skip
     ended = {"lease_until": connection.ops.adapt_datetimefield_value(now)}
     bulk.insert(Assignment, held | state | ended)
     ids = bulk.find(Assignment, held)

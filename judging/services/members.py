@@ -128,7 +128,7 @@ def remove(*, membership: Membership, by: User) -> None:
         )
         membership.delete()
         theirs = Assignment.objects.filter(
-            assessor=membership.user, pair__campaign=campaign, state=Assignment.State.LEASED
+            assessor=membership.user, campaign=campaign, state=Assignment.State.LEASED
         )
         list(theirs.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
         theirs.update(lease_until=campaign.created)

@@ -42,6 +42,6 @@ def _check(campaign: Campaign, kind: str, target: int) -> None:
         expected = " or ".join(Kind.values)
         raise UserError("kind_unknown", f"No such kind. Expected {expected}.", field="kind")
     pairs = campaign.pairs.filter(pk=target)
-    assignments = Assignment.objects.filter(pair__campaign=campaign, pk=target)
+    assignments = Assignment.objects.filter(campaign=campaign, pk=target)
     if not (pairs if kind == Kind.APART else assignments).exists():
         raise present.gone("This pair")

@@ -115,7 +115,7 @@ def _check(plan: TrainingPlan) -> None:
 def _ask(campaign: Campaign, *, learns: bool) -> None:
     rows = campaign.memberships.filter(role=ASSESSOR)
     if learns:
-        judged = Assignment.objects.filter(pair__campaign=campaign, assessor=OuterRef("user"))
+        judged = Assignment.objects.filter(campaign=campaign, assessor=OuterRef("user"))
         passed = TrainingTry.objects.filter(campaign=campaign, user=OuterRef("user"), passed=True)
         rows = rows.filter(~Exists(judged), ~Exists(passed))
     rows.update(learns=learns)

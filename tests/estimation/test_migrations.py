@@ -27,6 +27,7 @@ from tests.support import evaluation, factories
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 CYRILLIC_A = "\u0430"
+JUDGED = 45
 ALIKE = ("ann", "ANN", f"{CYRILLIC_A}nn", "carl")
 
 
@@ -109,7 +110,7 @@ def way(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[W
 def begun() -> Way:
     judged = evaluation.with_material(slug="judged")
     row = evaluation.drawn(judged)
-    evaluation.judge(judged, 45)
+    evaluation.judge(judged, JUDGED)
     evaluation.made_reports(row)
     pairs = factories.campaign(topics=1, slug="pairs")
     factories.released_batch(pairs, ["a", "b"], labels=2)
@@ -157,6 +158,10 @@ def go_forward(way: Way) -> None:
     way.found["uploads at last"] = Upload.objects.filter(kind="predictions").count()
     factories.run_due_jobs()
     way.found["states at last"] = states(way)
+    way.found["campaigns"] = rows(
+        "SELECT p.campaign_id - a.campaign_id, COUNT(*) FROM judging_assignment a "
+        "JOIN judging_pair p ON p.id = a.pair_id GROUP BY 1"
+    )
 
 
 def test_a_draw_that_was_asked_for_before_the_change_is_done_after_it(way: Way) -> None:
@@ -172,6 +177,10 @@ def test_pairs_of_one_document_survive_the_way_back_and_forth(way: Way) -> None:
     topic = way.pairs.topics.get().pk
     batches.prepare(batch, [batches.WantedPair(topic, "a", 1, other) for other in ("", "b")])
     assert Pair.objects.filter(campaign=way.pairs).count() == 3
+
+
+def test_assignments_learn_of_which_campaign_their_pairs_are(way: Way) -> None:
+    assert way.found["campaigns"] == [(0, JUDGED)]
 
 
 def test_preferences_are_not_turned_into_grades_of_documents(way: Way) -> None:

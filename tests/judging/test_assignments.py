@@ -10,7 +10,8 @@ from judging import selectors
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, Batch, Judgment, Pair
-from judging.services import assignments, batches, decisions, judgments
+from judging.services import assignments, batches, decisions, desk, judgments, known_grades
+from judging.services.judgments import Saying
 from judging.stuck import stuck_pairs
 from tests.support import factories
 
@@ -33,6 +34,20 @@ def test_every_pair_of_a_batch_is_served_and_judged_once() -> None:
 
 
 @pytest.mark.slow
+def test_an_assignment_is_of_the_campaign_of_its_pair_however_it_came() -> None:
+    made = factories.campaign(topics=1)
+    (anna,) = factories.assessors(made, "anna")
+    factories.released_batch(made, "abc")
+    claimed = assignments.claim_next(campaign=made, by=anna)
+    assert claimed is not None
+    _, sheet = desk.judge(assignment=claimed, by=anna, saying=Saying(1, "k"), topic=True)
+    assert sheet is not None
+    factories.stored_upload(made, b"t1 0 a 1\nt1 0 b 1\nt1 0 c 1\n", name="q.txt", kind="qrels")
+    assert known_grades.answer(campaign=made, by=made.created_by) > 0
+    found = list(Assignment.objects.values_list("campaign", flat=True))
+    assert (len(found), set(found)) == (3, {made.pk})
+
+
 def test_the_pairs_of_a_topic_come_in_a_row_and_shuffled_between_assessors() -> None:
     campaign = factories.campaign(topics=4)
     people = factories.assessors(campaign, "anna", "ben", "chris", "dora")

@@ -240,8 +240,8 @@ def test_a_pair_whose_lease_had_run_out_does_not_come_on_top() -> None:
     other = Assignment.objects.get(assessor=user, state="judged")
     if other.pk == late.pk:  # the same was handed out again
         other = Assignment.objects.create(
-            pair=made.pairs.exclude(pk=late.pair_id)[0], assessor=user, lease_until=Now(),
-            state="lapsed",
+            campaign=made, pair=made.pairs.exclude(pk=late.pair_id)[0], assessor=user,
+            lease_until=Now(), state="lapsed",
         )  # fmt: skip
         late = Assignment.objects.select_related("pair__campaign").get(pk=other.pk)
 

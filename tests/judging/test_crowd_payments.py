@@ -84,8 +84,8 @@ def test_a_correction_is_no_further_work_and_a_skip_takes_time() -> None:
     judged(made, guest, 1)
     row = Assignment.objects.get(state="judged")
     held = Assignment.objects.create(
-        pair=made.pairs.exclude(pk=row.pair_id)[0], assessor=account(guest), state="skipped",
-        lease_until=timezone.now(),
+        campaign=made, pair=made.pairs.exclude(pk=row.pair_id)[0], assessor=account(guest),
+        state="skipped", lease_until=timezone.now(),
     )  # fmt: skip
     guest.refresh_from_db()
     Assignment.objects.filter(pk=held.pk).update(changed=guest.agreed + timedelta(minutes=3))

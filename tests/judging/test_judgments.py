@@ -216,7 +216,10 @@ def test_the_database_itself_holds_the_invariants() -> None:
     assert rejected_by_the_database(lambda: pairs.update(held=0))
     assert rejected_by_the_database(
         lambda: Assignment.objects.create(
-            pair=pair, assessor=assignment.assessor, lease_until=assignment.lease_until
+            campaign=pair.campaign,
+            pair=pair,
+            assessor=assignment.assessor,
+            lease_until=assignment.lease_until,
         )
     )
     assert rejected_by_the_database(

@@ -318,10 +318,13 @@ def many_judgments(made: Campaign, names: list[str], *, each: int, among: int) -
     pairs = list(Pair.objects.filter(campaign=made).order_by("pk")[:among])
     now = timezone.now()
     rows = Assignment.objects.bulk_create(
-        Assignment(pair=pair, assessor=user, state="judged", revision=1, lease_until=now)
+        Assignment(
+            campaign=made, pair=pair, assessor=user, state="judged", revision=1,
+            lease_until=now,
+        )
         for user in users
         for pair in drawn.sample(pairs, each)
-    )
+    )  # fmt: skip
     Judgment.objects.bulk_create(
         Judgment(
             assignment=row,

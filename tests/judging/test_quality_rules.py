@@ -159,7 +159,7 @@ def test_rules_out_of_bounds_are_refused_by_field(values: dict[str, Any], field:
 
 @pytest.mark.slow
 def test_pages_and_rest_tell_and_do_the_same() -> None:
-    made, _good, bad = crowd(docnos=20)
+    made, _good, bad = crowd()
     page, client = Client(), rest.client_of(made.created_by)
     page.force_login(made.created_by)
     assert "g0" in page.get("/c/test/gold/").content.decode()

@@ -83,9 +83,12 @@ def judged_batch(made: Campaign, docnos: Iterable[str], by: User) -> Batch:
     batch = released_batch(made, docnos)
     pairs = Pair.objects.filter(batch_pairs__batch=batch)
     Assignment.objects.bulk_create(
-        Assignment(pair=pair, assessor=by, state="judged", revision=1, lease_until=timezone.now())
+        Assignment(
+            campaign=made, pair=pair, assessor=by, state="judged", revision=1,
+            lease_until=timezone.now(),
+        )
         for pair in pairs
-    )
+    )  # fmt: skip
     pairs.update(judged=1, held=1)
     Batch.objects.filter(pk=batch.pk).update(state=Batch.State.COMPLETE, remaining=0)
     return batch

@@ -125,6 +125,9 @@ def places(seen: Seen) -> Iterator[str]:
     for pair in seen.pairs.values():
         if pair.held != taken[pair.pk]:
             yield f"pair {pair.pk} says {pair.held} places are held, and {taken[pair.pk]} are"
+    for row in seen.assignments:
+        if row.campaign_id != seen.pairs[row.pair_id].campaign_id:
+            yield f"{row} is of another campaign than its pair"
     held = Counter(row.assessor.username for row in seen.assignments if row.state == "leased")
     for name, count in held.items():
         if count > 1:
