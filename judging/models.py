@@ -432,6 +432,11 @@ class Assignment(models.Model):
                 fields=["assessor", "pair"], condition=Q(gold=True), name="assignment_gold"
             ),
             models.Index(fields=["campaign", "state", "created", "gold"], name="assignment_pace"),
+            # what every judgment counts of its author's work
+            models.Index(
+                fields=["assessor", "campaign", "state", "created", "gold"],
+                name="assignment_so_far",
+            ),
             models.Index(fields=["campaign", "changed"], name="assignment_latest"),
         ]
 

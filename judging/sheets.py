@@ -4,14 +4,13 @@ Only the assessor's own work is counted: nothing of runs, probabilities or other
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 
-from judging import golds
 from judging.clock import seconds_from_now
 from judging.models import Assignment, Batch, BatchPair, Campaign, Document, Job, Pair, Upload, User
 from judging.selectors import OwnProgress, TopicProgress, free_places
@@ -36,18 +35,42 @@ def _mine() -> QuerySet[Assignment]:
     ).order_by()
 
 
-def _own_work(*, topic: bool) -> Statement:
-    """Judged, in the last day, skipped, of the topic; ``saved`` counts as judged already."""
-    judged = Q(state=Assignment.State.JUDGED) | Q(pk=Slot("saved"))
-    lately = judged & Q(created__gte=seconds_from_now(-DAY_SECONDS))
-    told = {
-        "judged": Count("pk", filter=judged),
-        "today": Count("pk", filter=lately),
-        "skipped": Count("pk", filter=Q(state=Assignment.State.SKIPPED)),
-    }
-    if topic:
-        told["of_topic"] = Count("pk", filter=judged & Q(pair__topic=Slot("topic")))
-    return counts(_mine, **told)
+_OWN, _OF_TOPIC = 5, 2
+"""Columns of a row of `how_far`: of all work in the campaign, of that in the topic."""
+
+
+def _state(state: Assignment.State, **more: object) -> Callable[[], QuerySet[Assignment]]:
+    """One count each, by an index that ends with it: next to nothing for each earlier answer."""
+    return lambda: _mine().filter(state=state, **more)
+
+
+def _saved() -> QuerySet[Assignment]:
+    """What counts as judged already, if it is not."""
+    return _mine().filter(pk=Slot("saved")).exclude(state=Assignment.State.JUDGED)
+
+
+def _own_work() -> Statement:
+    """Judged, in the last day, skipped; what is being saved, if that was given in the last day."""
+    judged, day = Assignment.State.JUDGED, seconds_from_now(-DAY_SECONDS)
+    today = Count("pk", filter=Q(created__gte=day))
+    return beside(
+        counts(_state(judged), judged=Count("pk")),
+        counts(_state(judged, created__gte=day), judged=Count("pk")),
+        counts(_state(Assignment.State.SKIPPED), skipped=Count("pk")),
+        counts(_saved, saved=Count("pk"), today=today),
+    )
+
+
+def _of_topic() -> QuerySet[Pair]:
+    """Pairs of the topic, gold as well, that they have judged: the other topics are left alone."""
+    mine = Assignment.objects.filter(assessor=Slot("assessor"), pair=OuterRef("pk"))
+    judged = mine.filter(Q(state=Assignment.State.JUDGED) | Q(pk=Slot("saved")))
+    return Pair.every.filter(Exists(judged), topic=Slot("topic")).order_by()
+
+
+def place_of_chosen(*, topic: bool) -> int:
+    """Where in a row of `how_far` what else was read begins."""
+    return _OWN + (_OF_TOPIC if topic else 0)
 
 
 def _left() -> QuerySet[Pair]:
@@ -76,8 +99,8 @@ def _text(slot: str) -> Statement:
 
 def how_far(*, topic: bool, chosen: Sequence[Statement]) -> Statement:
     """An assessor's progress, with that in the topic if asked for, and what else is to be read."""
-    left = [counts(_left, left=Count("pk"))] if topic else []
-    return beside(_own_work(topic=topic), *left, *chosen)
+    of_topic = [counts(_of_topic, judged=Count("pk")), counts(_left, left=Count("pk"))]
+    return beside(_own_work(), *(of_topic if topic else []), *chosen)
 
 
 _SHEETS = {
@@ -103,20 +126,24 @@ def sheet_of(assignment: Assignment, *, topic: bool) -> Sheet:
 def laid_out(assignment: Assignment, row: Row, *, topic: bool) -> Sheet:
     """From a row of ``how_far`` that ends with titles and texts of the pair's documents."""
     pair, texts = assignment.pair, row[-4:]
-    judged, today, skipped = row[:3]
+    judged, today, skipped, saved, saved_today = row[:_OWN]
     found = {}
     for docno, title, text in ((pair.docno, *texts[:2]), (pair.other, *texts[2:])):
         if docno and text is not None:
             found[docno] = Document(
                 campaign_id=pair.campaign_id, docno=docno, title=title, text=text
             )
-    of_topic = TopicProgress(row[3], row[4]) if topic else TopicProgress(0, 0)
-    return Sheet(assignment, found, OwnProgress(judged, today, skipped), of_topic)
+    of_topic = TopicProgress(*row[_OWN : _OWN + _OF_TOPIC]) if topic else TopicProgress(0, 0)
+    return Sheet(
+        assignment, found, OwnProgress(judged + saved, today + saved_today, skipped), of_topic
+    )
 
 
 def turns() -> Statement:
     """How many pairs the assessor was handed, and how many of these were gold."""
-    return counts(_mine, **golds.turns())
+    return beside(
+        counts(_mine, had=Count("pk")), counts(lambda: _mine().filter(gold=True), gold=Count("pk"))
+    )
 
 
 def _had(*, gold: bool) -> QuerySet[Campaign, tuple[object, ...]]:

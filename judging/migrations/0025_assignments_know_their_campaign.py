@@ -36,4 +36,8 @@ class Migration(migrations.Migration):
             model_name='assignment',
             index=models.Index(fields=['campaign', 'changed'], name='assignment_latest'),
         ),
+        migrations.AddIndex(
+            model_name='assignment',
+            index=models.Index(fields=['assessor', 'campaign', 'state', 'created', 'gold'], name='assignment_so_far'),
+        ),
     ]

@@ -41,7 +41,7 @@ from judging.selectors import free_places
 from judging.services import assignments, judgments, steps
 from judging.services.assignments import LEASED
 from judging.services.judgments import Recorded, Saying
-from judging.sheets import Sheet, document, how_far, laid_out, sheet_of, turns
+from judging.sheets import Sheet, document, how_far, laid_out, place_of_chosen, sheet_of, turns
 from judging.statements import Row, Slot, Statement, changes, columns_of, reads, row_of
 
 
@@ -176,12 +176,12 @@ def _usual(assignment: Assignment, by: User, *, topic: bool) -> Row | None:
     )
     if mixed:
         row = _with_gold(row, pair.campaign, by, topic=topic)
-    return row if row[_place_of(topic)] is not None else None
+    return row if row[place_of_chosen(topic=topic)] is not None else None
 
 
 def _with_gold(row: Row, campaign: Campaign, by: User, *, topic: bool) -> Row:
     """Gold in the place of the sampled pair, if there is both and it is its turn."""
-    place = _place_of(topic)
+    place = place_of_chosen(topic=topic)
     had, gold, *told = row[place:]
     half = len(told) // 2
     sampled, instead = told[:half], told[half:]
@@ -190,14 +190,9 @@ def _with_gold(row: Row, campaign: Campaign, by: User, *, topic: bool) -> Row:
     return (*row[:place], *taken)
 
 
-def _place_of(topic: bool) -> int:
-    """Where in a row of ``_NEXT`` the chosen place begins: progress comes before it."""
-    return 5 if topic else 3
-
-
 def _claimed(assignment: Assignment, by: User, row: Row, *, topic: bool) -> Assignment | None:
     """The pair that was chosen, under a lease; None if it is no longer free, or locked."""
-    labels, *columns = row[_place_of(topic) : -4]
+    labels, *columns = row[place_of_chosen(topic=topic) : -4]
     pair = row_of(Pair, columns)
     if not has_room(by):  # their row is locked since the judgment was stored
         return None

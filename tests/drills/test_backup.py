@@ -103,6 +103,9 @@ def test_another_site_goes_on_from_a_backup(
     again = tmp_path / "again"
     told = commands(site, ["restore", saved.folder], ["backup", again], ["recompute"])
     assert tables_told(again) == tables_told(saved.folder)
+    if ": due " in told:  # a batch was complete, and its estimates were not there yet
+        site.python("from tests.support import factories; factories.run_due_jobs()")
+        told += commands(site, ["recompute"])
     assert ": equal " in told
     assert "CommandError" not in told
     assert "DIFFERENT" not in told

@@ -121,8 +121,9 @@ def test_of_a_campaign_without_gold_nothing_is_handed_out_but_what_was_drawn() -
     assert not any(each.gold for each in judge_all(made, anna))
 
 
-def test_turns_keep_the_rate_and_are_foretold_by_nobody() -> None:
+def test_turns_keep_the_rate_and_are_foretold_by_nobody(settings: Any) -> None:
     """Over many people: the share of gold, and that a turn hangs on person and campaign."""
+    settings.SECRET_KEY = "one of all, which other turns hang on"
     made = Campaign(pk=3, gold_every=12)
     shares, turns = [], []
     for person in range(300):

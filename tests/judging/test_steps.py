@@ -68,6 +68,22 @@ def after(judged: int, name: str) -> tuple[Campaign, User]:
     return campaign, by
 
 
+@pytest.mark.parametrize(("every", "most"), [(0, 12), (3, 22)])
+def test_of_what_somebody_judged_before_hardly_anything_is_looked_at(every: int, most: int) -> None:
+    """Ten pairs of each of the other topics; a look at each row and pair takes 24 and 32 steps."""
+    few, many = (steps_after_other_topics(topics, every) for topics in (5, 45))
+    assert many - few < most * 400
+
+
+def steps_after_other_topics(topics: int, every: int) -> int:
+    campaign = factories.campaign(slug=f"of{topics}e{every}", topics=topics)
+    (by,) = factories.assessors(campaign, f"anna{topics}")
+    factories.judged_batch(campaign, [f"d{n}" for n in range(10)], by)
+    factories.released_batch(campaign, [f"e{n}" for n in range(12)])
+    batches.open_next(campaign.pk)
+    return steps_with_gold(campaign, by, every)
+
+
 def test_a_judgment_among_gold_does_not_look_through_own_work_for_every_pair() -> None:
     plain, mixed = (steps_after_much_work(every) for every in (0, 3))
     assert mixed < 2.5 * plain  # own work is counted once more, for the rate
@@ -75,6 +91,10 @@ def test_a_judgment_among_gold_does_not_look_through_own_work_for_every_pair() -
 
 def steps_after_much_work(every: int) -> int:
     campaign, by = after(400, f"every{every}")
+    return steps_with_gold(campaign, by, every)
+
+
+def steps_with_gold(campaign: Campaign, by: User, every: int) -> int:
     lines = "topic,docno,grade\nt1,g,1\nt2,g,1\n"
     Document.objects.create(campaign=campaign, upload=campaign.uploads.get(), docno="g", text="A.")
     found, problems = gold.read(campaign, lines, "gold.csv")
