@@ -144,12 +144,16 @@ class Pattern:
         }[self.kind]
 
 
-def of_order(grades: Grades, *, shares: Numbers) -> list[Pattern]:
+def of_order(grades: Grades, *, shares: Numbers, every: Grades | None = None) -> list[Pattern]:
     """Patterns of somebody's answers in their order; ``shares`` of each grade are of others,
-    for the same pairs if there are enough."""
+    for the same pairs if there are enough.
+
+    ``every``: with those between them that no others are held against, as gold is: who answers in
+    turn does so whatever the pair, and where some are left out nothing comes round.
+    """
     if len(grades) < LEAST_ANSWERS:
         return []
-    found = _one_grade(grades, shares) or _cycle(grades)
+    found = _one_grade(grades, shares) or _cycle(grades if every is None else every)
     return [found] if found else []
 
 

@@ -33,23 +33,27 @@ def patterns(
     *,
     grades: int,
     names: Mapping[int, str],
+    every: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, list[Pattern]]:
     """By row id of the person; of whoever shows none there is nothing.
 
-    ``orders`` are everybody's grades in the order of judging, ``shared`` the answers by pair. Work
-    that is excluded is told of like any other, and held against answers that count.
+    ``orders`` are everybody's grades in the order of judging, ``shared`` the answers by pair;
+    ``every`` the orders with gold between (None: there is none). Work that is excluded is told of
+    like any other, and held against answers that count.
     """
     found: dict[int, list[Pattern]] = defaultdict(list)
     plain = [[each for each in said if not each.preference] for said in shared.values()]
-    every = Counter(grade for each in orders.values() for grade in each)
+    every = orders if every is None else every
+    given = Counter(grade for each in orders.values() for grade in each)
     beside = _beside(plain)
     for who, order in orders.items():
         others = beside[who]
         if others.total() < conduct.LEAST_ANSWERS:
-            others = every - Counter(order)
+            others = given - Counter(order)
         total = max(others.total(), 1)
         shares = np.array([others[grade] / total for grade in range(grades)])
-        found[who] += conduct.of_order(np.array(order, dtype=np.int64), shares=shares)
+        answers, with_gold = (np.array(each, dtype=np.int64) for each in (order, every[who]))
+        found[who] += conduct.of_order(answers, shares=shares, every=with_gold)
     _add_unrelated(found, plain)
     _add_same(found, plain, names)
     return {who: each for who, each in found.items() if each}

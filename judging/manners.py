@@ -14,6 +14,7 @@ from django.db.models import Case, F, FloatField, OuterRef, Q, Subquery, When
 from django.db.models.functions import Coalesce, Length
 from numpy.typing import NDArray
 
+from judging.accounts import QRELS
 from judging.conduct import HASTY, LEAST_QUICK, Pattern, too_fast
 from judging.habits import SaidOfPair, patterns
 from judging.labels import EpochSeconds, number_columns
@@ -79,7 +80,9 @@ def manners(campaign: Campaign) -> dict[int, Manner]:
     comments = Counter(given.who[given.current & given.commented].tolist())
     people = np.unique(given.who).tolist()
     names = dict(User.objects.filter(pk__in=people).values_list("pk", "username"))
-    found = patterns(_orders(given), _shared(given), grades=len(campaign.grades), names=names)
+    grades, every = len(campaign.grades), _orders(given, gold=True)
+    plain = _orders(given, gold=False)
+    found = patterns(plain, _shared(given), grades=grades, names=names, every=every)
     return {
         who: Manner(
             comments[who],
@@ -96,9 +99,10 @@ def manners(campaign: Campaign) -> dict[int, Manner]:
 class _Answers:
     """All judgments of a campaign, a row each, as what is usual is told by all.
 
-    Gold tells of pace and haste; patterns and agreement are those of sampled pairs.
+    Gold tells of pace and haste, and of orders that come round; other patterns and agreement are
+    those of sampled pairs.
 
-    ``at``: `EpochSeconds`; ``seconds`` may be `UNTOLD`; ``length``: `read_at_once`. ``current``
+    ``at``: `EpochSeconds`; ``seconds``: `by_both_clocks`; ``length``: `read_at_once`. ``current``
     ones are the latest of their assignments, whether they count or are excluded; ``several``: the
     pair was to have several labels, or has.
     """
@@ -134,14 +138,16 @@ def _given(campaign: Campaign) -> _Answers:
         preference=_flag(~Q(assignment__pair__other="")),
         gold=_flag(Q(assignment__gold=True)),
         commented=_flag(Q(IsWritten("comment"))),
+        person=_flag(~Q(assessor__username=QRELS)),
     )
     names = ("pk", "assignment__pair_id", "assessor_id", "grade", "at", "took", "revision")
     texts, flags = (
-        ("one", "two"),
+        ("one", "two", "person"),
         ("current", "counts", "several", "preference", "gold", "commented"),
     )
     columns = number_columns(told, *names, *texts, *flags)
-    pk, pair, who, grade, at, took, revision, one, two, *said = columns
+    pk, pair, who, grade, at, took, revision, one, two, person, *said = columns
+    took = by_both_clocks(who, at, took, first=(revision == 1) & (person > 0))
     return _Answers(
         pk=pk.astype(np.int64),
         pair=pair.astype(np.int64),
@@ -153,6 +159,28 @@ def _given(campaign: Campaign) -> _Answers:
         first=revision == 1,
         **{name: column > 0 for name, column in zip(flags, said, strict=True)},
     )
+
+
+def by_both_clocks(
+    who: NDArray[Any],
+    at: NDArray[np.float64],
+    told: NDArray[np.float64],
+    *,
+    first: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Seconds that judgments took at most, as far as is known; else `UNTOLD`.
+
+    What a browser or a program has ``told`` is believed as far as the server's clock allows:
+    nobody has read for longer than since they last said something here. Where nothing is told,
+    and that is no more than a `PAUSE`, a ``first`` answer took as long: who leaves the time out is
+    not thought to have read.
+    """
+    order = np.lexsort((at, who))
+    gap = np.full(len(at), np.inf)
+    same = who[order][1:] == who[order][:-1]
+    gap[order[1:][same]] = np.diff(at[order])[same]
+    since = np.where(first & (gap <= PAUSE), gap, UNTOLD)
+    return np.where(told == UNTOLD, since, np.minimum(told, gap))
 
 
 def lengths(campaign: Campaign) -> dict[str, Any]:
@@ -206,9 +234,9 @@ def _haste(given: _Answers) -> dict[int, dict[str, int]]:
     return found
 
 
-def _orders(given: _Answers) -> dict[int, list[int]]:
+def _orders(given: _Answers, *, gold: bool) -> dict[int, list[int]]:
     """Everybody's grades in the order of judging, by what they said first of each pair."""
-    plain = given.first & ~given.preference & ~given.gold
+    plain = given.first & ~given.preference & (gold | ~given.gold)
     people, grade = given.who[plain], given.grade[plain]
     order = np.lexsort((given.pk[plain], given.at[plain], people))
     people, grade = people[order], grade[order]

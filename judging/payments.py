@@ -1,9 +1,10 @@
 """What guests of a crowd link are due, and what the organizer should look at before paying.
 
-Minutes are told by the server's clock alone: from agreeing to the first judgment, and from each
-judgment or skip to the next; of a gap longer than `manners.PAUSE` that much counts, as somebody was
-away. They are rounded to tenths and pay is worked out from the rounded ones, so that everybody can
-work it out again. Pay and bonus of each guest are rounded to cents, and sums are sums of these.
+Minutes are told by the server's clock alone: from agreeing to the first answer, and from each
+answer of the training, judgment or skip to the next; of a gap longer than `manners.PAUSE` that much
+counts, as somebody was away. They are rounded to tenths and pay is worked out from the rounded
+ones, so that everybody can work it out again. Pay and bonus of each guest are rounded to cents, and
+sums are sums of these.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from judging.guests import SAID
 from judging.manners import PAUSE
-from judging.models import Assignment, Campaign, CrowdGuest, CrowdLink, Judgment
+from judging.models import Assignment, Campaign, CrowdGuest, CrowdLink, Judgment, TrainingAnswer
 
 CENT, TENTH = Decimal("0.01"), Decimal("0.1")
 SCREENED, FINISHED, LEFT, TIMED_OUT, WORKING = STATES = (
@@ -127,7 +128,7 @@ def payments(link: CrowdLink) -> Payments:
 
 
 def _times(link: CrowdLink) -> dict[int, list[datetime]]:
-    """When everybody judged or skipped something; a correction is no further work."""
+    """When everybody learned, judged or skipped something; a correction is no further work."""
     first = Judgment.objects.filter(assessor__crowd_guest__link=link, revision=1)
     skips = Assignment.objects.filter(
         assessor__crowd_guest__link=link, state=Assignment.State.SKIPPED
@@ -136,6 +137,9 @@ def _times(link: CrowdLink) -> dict[int, list[datetime]]:
     for who, at in first.values_list("assessor", "created"):
         found[who].append(at)
     for who, at in skips.values_list("assessor", "changed"):
+        found[who].append(at)
+    learned = TrainingAnswer.objects.filter(attempt__user__crowd_guest__link=link)
+    for who, at in learned.values_list("attempt__user", "created"):
         found[who].append(at)
     return found
 

@@ -18,9 +18,10 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from judging import gold_answers
+from judging.accounts import QRELS
 from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.labels import EpochSeconds, number_columns
-from judging.manners import UNTOLD, Manner, lengths, read_at_once
+from judging.manners import UNTOLD, Manner, by_both_clocks, lengths, read_at_once
 from judging.models import Assignment, Campaign, Exclusion, Judgment, User
 from judging.people import Person, people
 from judging.selectors import current_judgments, given_judgments
@@ -110,7 +111,7 @@ class LookedAt:
 class _Theirs:
     """What they gave, a row each in the order of ``pk``.
 
-    ``at``: `EpochSeconds`; ``seconds``: `UNTOLD` where not known; ``length``: characters that were
+    ``at``: `EpochSeconds`; ``seconds``: `manners.by_both_clocks`; ``length``: characters that were
     to be read, -1 where not all texts are there. ``preference``: so that its answer has no height,
     or gold, which is told of elsewhere. ``others``: how many labels of others there are of the
     pair, ``total`` their sum.
@@ -169,10 +170,13 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         took=Coalesce("seconds", UNTOLD),
         **lengths(campaign),
     )
-    names = ("assignment__pair_id", "grade", "preference", "at", "took", "one", "two")
+    names = ("assignment__pair_id", "grade", "preference", "at", "took", "revision", "one", "two")
     found = number_columns(told, "pk", *names)
     order = np.argsort(found[0])
-    pk, pair, grade, preference, at, took, first, second = (column[order] for column in found)
+    pk, pair, grade, preference, at, took, revision, first, second = (
+        column[order] for column in found
+    )
+    took = by_both_clocks(np.zeros_like(at), at, took, first=_said_first(user, revision))
     length = read_at_once(first, second)
     count, total = others.of(pair.astype(np.int64))
     return _Theirs(
@@ -186,6 +190,11 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         others=count,
         total=total,
     )
+
+
+def _said_first(user: User, revision: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of grades that were known before nobody reads a document."""
+    return np.asarray((revision == 1) & (user.username != QRELS))
 
 
 @dataclass(frozen=True, eq=False)

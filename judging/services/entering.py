@@ -5,7 +5,8 @@ browser, is the guest that they were: by the participant id of the platform, or 
 there is none. A participant id is no secret: whoever knows the link and somebody's id comes in as
 that guest, which opens that guest's work in one campaign and nothing else.
 
-Locks: the link, while a place on it is taken; then as for every judgment. See `judging.guests`.
+Locks: the campaign, then the link, while a place on it is taken; then as for every judgment. See
+`judging.guests`.
 """
 
 import hashlib
@@ -20,8 +21,8 @@ from django.utils.crypto import salted_hmac
 from judging import guests, selectors
 from judging.errors import UserError
 from judging.formats.problems import text_problem
-from judging.models import Campaign, CrowdGuest, CrowdLink, User
-from judging.services import assignments, audit, crowd_links, members, tries
+from judging.models import Campaign, CrowdGuest, CrowdLink, Exclusion, User
+from judging.services import assignments, audit, campaigns, crowd_links, members, tries
 
 PARTICIPANTS = ("PROLIFIC_PID", "workerId", "participant")
 PREVIEW = ("assignmentId", "ASSIGNMENT_ID_NOT_AVAILABLE")
@@ -107,10 +108,11 @@ def enter(*, link: CrowdLink, who: Visitor, answer: str, address: str) -> CrowdG
 
     A new one has an account of their own and is an assessor, or is screened out by their answer
     and has none. Raises UserError ``answer_missing``, ``too_many_tries`` (429), ``link_expired``,
-    ``link_closed`` (410), ``link_full``, ``campaign_not_open`` (409), ``guest_barred`` (403).
+    ``link_closed`` (410), ``link_full``, ``campaign_not_open``, ``out_already`` (409),
+    ``guest_barred`` (403).
     """
     if guest := known(link, who):
-        return _admitted(guest)
+        return _admitted(guest, who)
     if refusal := why_not(link):
         raise refusal
     is_out = _screened_out(link, answer)
@@ -121,7 +123,7 @@ def enter(*, link: CrowdLink, who: Visitor, answer: str, address: str) -> CrowdG
                 return _made(link, who, answer, is_out=is_out)
         except IntegrityError:  # the same person in another tab; or the name is somebody's
             if guest := known(link, who):
-                return _admitted(guest)
+                return _admitted(guest, who)
     raise AssertionError("no name is free among millions")
 
 
@@ -135,6 +137,8 @@ def _screened_out(link: CrowdLink, answer: str) -> bool:
 
 
 def _made(link: CrowdLink, who: Visitor, answer: str, *, is_out: bool) -> CrowdGuest:
+    campaigns.lock(link.campaign_id)  # as who excludes somebody does
+    _refuse_back(link, who)
     account = None if is_out else _account(link)
     guest = CrowdGuest.objects.create(
         link=link,
@@ -171,15 +175,37 @@ def _account(link: CrowdLink) -> User:
     return account
 
 
-def _admitted(guest: CrowdGuest) -> CrowdGuest:
+def _refuse_back(link: CrowdLink, who: Visitor) -> None:
+    """Who was excluded, failed the training, or did not fit by the same question does not come in
+    again by another link of the campaign. Others may, and are shown to the organizer."""
+    same = CrowdGuest.objects.filter(link__campaign=link.campaign_id, identity=who.identity)
+    excluded = Exclusion.objects.filter(campaign=link.campaign_id, ended=None)
+    is_out = Q(account__in=excluded.values("assessor")) | Q(failed__isnull=False)
+    if link.question:
+        is_out |= Q(account=None, link__question=link.question)
+    if same.filter(is_out).exclude(link=link).exists():
+        message = "Your part in this is over already: it cannot begin again by another link."
+        raise UserError("out_already", message, status=409)
+
+
+def _admitted(guest: CrowdGuest, who: Visitor) -> CrowdGuest:
     """A link opens a guest's account only, and none that may do more or is blocked by now."""
     account = guest.account
+    keep_parameters(guest, who)
     if account is not None:
         more = account.is_superuser or account.is_staff or account.is_organizer
         if more or not account.is_guest or not account.is_active:
             message = "This account is not open to you any more."
             raise UserError("guest_barred", message, status=403)
     return guest
+
+
+def keep_parameters(guest: CrowdGuest, who: Visitor) -> None:
+    """What the platform says now, until they are done: a task that was given back and taken again
+    has another number, and is paid by that."""
+    if guest.finished is None and who.parameters and who.parameters != guest.parameters:
+        CrowdGuest.objects.filter(pk=guest.pk, finished=None).update(parameters=who.parameters)
+        guest.parameters = who.parameters
 
 
 def note_if_done(user: User) -> None:

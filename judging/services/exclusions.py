@@ -23,6 +23,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
 
+from judging import gold_answers
 from judging.accounts import QRELS
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Decision, Exclusion, Pair, User
@@ -45,8 +46,8 @@ def exclude(
 
     ``by_rule``: a rule that ``by`` has set finds so (`quality`).
 
-    Raises UserError ``ground_unknown``, ``reason_missing``, ``no_assessor`` (404: was never given a
-    pair here, and does not judge), ``excluded_already`` (409).
+    Raises UserError ``ground_unknown``, ``ground_untrue``, ``reason_missing``, ``no_assessor``
+    (404: was never given a pair here, and does not judge), ``excluded_already`` (409).
     """
     if ground not in Exclusion.Ground.values:
         expected = ", ".join(Exclusion.Ground.values)
@@ -57,6 +58,8 @@ def exclude(
         campaigns.lock(campaign.pk)
         theirs = _locked(campaign, assessor)
         _refuse_unless_assessor(campaign, assessor, theirs)
+        if ground == Exclusion.Ground.GOLD:
+            _refuse_without_wrong_gold(campaign, assessor)
         row = Exclusion.objects.create(
             campaign=campaign,
             assessor=assessor,
@@ -119,6 +122,14 @@ def _reason(given: str) -> str:
         message = "Say why in a few words: the decision is recorded with it."
         raise UserError("reason_missing", message, field="reason")
     return reason
+
+
+def _refuse_without_wrong_gold(campaign: Campaign, assessor: User) -> None:
+    """Of this ground it is said that it looks at no grade that counts, which must be true."""
+    score = gold_answers.scores(campaign, only=assessor).get(assessor.pk)
+    if score is None or score.right == score.answers:
+        message = f"No answer of {assessor} to gold is wrong: choose what it really rests on."
+        raise UserError("ground_untrue", message, field="ground")
 
 
 def _locked(campaign: Campaign, assessor: User) -> QuerySet[Assignment]:

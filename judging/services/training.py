@@ -133,13 +133,16 @@ def welcome(membership: Membership) -> None:
 
 
 def admit(*, membership: Membership, by: User) -> None:
-    """Lets somebody judge without having passed. UserError ``not_learning`` (409)."""
+    """Lets somebody judge without having passed.
+
+    Raises UserError ``not_learning``, ``link_full`` (409).
+    """
     with transaction.atomic():
         rows = Membership.objects.filter(pk=membership.pk, learns=True)
         if not rows.update(learns=False):
             message = f"{membership.user} need not pass the training."
             raise UserError("not_learning", message, status=409)
-        CrowdGuest.objects.filter(account=membership.user_id).update(failed=None)
+        _take_place_again(membership.user_id)
         audit.record(
             "admit without training",
             by=by,
@@ -228,6 +231,20 @@ def _end(attempt: TrainingTry, membership: Membership) -> None:
         right=right,
         asked=asked,
     )
+
+
+def _take_place_again(account: int) -> None:
+    """Of the link by which a guest came, who had left it as they failed."""
+    failed = CrowdGuest.objects.filter(account=account, failed__isnull=False)
+    links = CrowdLink.objects.filter(guests__in=failed).distinct()
+    for pk in links.values_list("pk", flat=True):
+        room = CrowdLink.objects.filter(pk=pk, people__lt=F("most_people"))
+        if not room.update(people=F("people") + 1):
+            message = (
+                "Somebody else has taken their place by now. Allow the link more people first."
+            )
+            raise UserError("link_full", message, status=409)
+    failed.update(failed=None)
 
 
 def _screen_out(user: User) -> None:

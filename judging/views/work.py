@@ -60,7 +60,7 @@ def _asked(request: HttpRequest, link: CrowdLink, who: Visitor) -> HttpResponse:
     if _has_own_account(request):
         return _page(request, link, "own")
     if guest := _guest(request, link, who):
-        return _again(request, guest)
+        return _again(request, guest, who)
     if who.is_preview:
         return _page(request, link, "preview")
     if refusal := entering.why_not(link):
@@ -84,11 +84,12 @@ def _signed_in(request: HttpRequest, link: CrowdLink) -> CrowdGuest | None:
     return rows.filter(account=request.user).first() if request.user.is_authenticated else None
 
 
-def _again(request: HttpRequest, guest: CrowdGuest) -> HttpResponse:
+def _again(request: HttpRequest, guest: CrowdGuest, who: Visitor) -> HttpResponse:
     if guest.is_out:
         return _page(request, guest.link, "out", code=guest.told_code)
     if request.user != guest.account:
         return _page(request, guest.link, "back", guest=guest)
+    entering.keep_parameters(guest, who)
     return _onwards(guest)
 
 

@@ -20,6 +20,7 @@ def campaign() -> Campaign:
         while held := assignments.claim_next(campaign=made, by=user):
             saying = judgments.Saying(grade, f"{name}-{held.pk}", comment="hm", seconds=4.0)
             judgments.record(assignment=held, by=user, saying=saying)
+    factories.judged_apart(made)
     return made
 
 

@@ -117,6 +117,17 @@ def test_answers_in_turn_are_told(order: tuple[int, ...]) -> None:
     assert (found.kind, found.period) == (CYCLE, len(order))
 
 
+@pytest.mark.parametrize("gold_every", [3, 6])
+def test_answers_in_turn_are_told_where_some_of_them_went_to_gold(gold_every: int) -> None:
+    """Without the answers between them nothing comes round."""
+    rng = np.random.default_rng(3)
+    every = np.resize(np.array([0, 3]), 120)
+    plain = every[rng.random(120) > 1.0 / gold_every]
+    found = patterns({1: plain}, {}, grades=4, names={}, every={1: every})
+    assert [(each.kind, each.period) for each in found[1]] == [(CYCLE, 2)]
+    assert patterns({1: plain}, {}, grades=4, names={}) == {}, "the twin that forgets gold"
+
+
 def test_who_reads_topic_by_topic_has_no_order() -> None:
     """Whole topics of one grade: neighbors are alike, and so are answers two before."""
     rng = np.random.default_rng(5)

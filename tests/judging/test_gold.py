@@ -357,7 +357,7 @@ def test_gold_goes_with_excluded_work_and_comes_back_with_it() -> None:
     of_gold = [each for each in done if each.gold]
     before = rows_of(made)
     row = exclusions.exclude(
-        campaign=made, assessor=anna, by=made.created_by, ground="gold", reason="does not look"
+        campaign=made, assessor=anna, by=made.created_by, ground="time", reason="does not look"
     )
     assert {each.state for each in Assignment.objects.filter(assessor=anna)} == {"excluded"}
     assert gold_answers.scores(made)[anna.pk].answers == len(of_gold)

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from judging.errors import UserError
+from judging.manners import PAUSE, manners
 from judging.models import (
     Assignment,
     AuditEntry,
@@ -252,6 +253,7 @@ def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None
         seconds = 2.0 if number == 2 else 0.2 if number == 3 else usual
         saying = judgments.Saying(number % 4, f"k{held.pk}", seconds=seconds)
         judgments.record(assignment=held, by=anna, saying=saying)
+    factories.judged_apart(made)
     shown = look_at(made, anna)
     quick = {each.judgment.assignment.pair.docno: round(each.usual, 6) for each in shown.quick}
     assert quick == {"d02": 10.0, "d03": 1.0}, "two seconds are little for a long text alone"
@@ -259,8 +261,39 @@ def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None
     assert [q.judgment.pk for q in look_at(made, anna).quick] == [
         q.judgment.pk for q in shown.quick
     ]
+    factories.judged_apart(made, seconds=PAUSE + 1.0)  # too long to tell how long they read
     Judgment.objects.filter(pk__gt=Judgment.objects.order_by("pk")[8].pk).update(seconds=None)
     assert not look_at(made, anna).tells_haste
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("told", [45.0, None])
+def test_what_a_program_says_of_its_time_is_believed_as_far_as_the_clock_allows(
+    told: float | None,
+) -> None:
+    """A page that says nothing, or a time that has not passed, exempts nobody."""
+    made = factories.campaign(topics=1)
+    docnos = [f"d{n:02}" for n in range(20)]
+    factories.released_batch(made, docnos, labels=2)
+    made.refresh_from_db()
+    with_texts(made, dict.fromkeys(docnos, 3000))
+    anna, ben = factories.assessors(made, "anna", "ben")
+    for who in (anna, ben):
+        while held := assignments.claim_next(campaign=made, by=who):
+            saying = judgments.Saying(1, f"k{held.pk}", seconds=told)
+            judgments.record(assignment=held, by=who, saying=saying)
+    at = timezone.now()
+    for before, pk in enumerate(anna.judgments.order_by("-pk").values_list("pk", flat=True)):
+        Judgment.objects.filter(pk=pk).update(created=at - timedelta(seconds=0.05 * before))
+    for before, pk in enumerate(ben.judgments.order_by("-pk").values_list("pk", flat=True)):
+        Judgment.objects.filter(pk=pk).update(created=at - timedelta(seconds=60 * before))
+    found = manners(made)
+    assert found[anna.pk].is_hasty
+    assert found[anna.pk].quick == 19, "of the first nothing but what was told is known"
+    assert found[ben.pk].quick == 0
+    assert len(look_at(made, anna).quick) == 19
+    factories.judged_apart(made)
+    assert not manners(made)[anna.pk].is_hasty
 
 
 @pytest.mark.slow

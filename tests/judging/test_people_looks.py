@@ -151,6 +151,7 @@ def test_who_does_not_read_is_named_on_the_overview_and_in_the_list() -> None:
     anna, ben = (User.objects.get(username=name) for name in ("anna", "ben"))
     judge(made, anna, 12, seconds=0.02)
     judge(made, ben, 12, seconds=20.0)
+    factories.judged_apart(made)
     client = Client()
     client.force_login(made.created_by)
     assert "judged faster" not in text(client.get(address("campaign-home", made)))

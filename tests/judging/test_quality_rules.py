@@ -122,6 +122,7 @@ def test_who_is_too_fast_is_found_by_times_alone() -> None:
     for who, took in ((swift, 0.05), (slow, 20.0)):
         for mine in judge_all(made, who, grade=1):
             Judgment.objects.filter(assignment=mine).update(seconds=took)
+    factories.judged_apart(made)
     rules(made, exclude_hasty=True)
     (row,) = Exclusion.objects.all()
     assert (row.assessor, row.ground, row.by_rule) == (swift, "time", True)

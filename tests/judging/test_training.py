@@ -210,6 +210,29 @@ def guest_of(campaign: Campaign) -> tuple[CrowdLink, CrowdGuest]:
     return link, entering.enter(link=link, who=who, answer="", address="10.0.0.1")
 
 
+def test_who_failed_and_is_let_in_takes_a_place_again_if_there_is_one(made: Campaign) -> None:
+    ask(made, threshold=1.0, tries=1)
+    link, guest = guest_of(made)
+    assert guest.account is not None
+    walk(made, guest.account, right=2)
+    member = made.memberships.get(user=guest.account)
+    who = entering.visitor([("PROLIFIC_PID", "p2")], "another")
+    link = CrowdLink.objects.select_related("campaign").get(pk=link.pk)
+    entering.enter(link=link, who=who, answer="", address="192.0.2.1")
+
+    with pytest.raises(UserError) as refused:
+        training.admit(membership=member, by=made.created_by)
+
+    assert refused.value.code == "link_full"
+    guest.refresh_from_db()
+    assert guest.is_out
+    CrowdLink.objects.filter(pk=link.pk).update(most_people=2)
+    training.admit(membership=member, by=made.created_by)
+    guest.refresh_from_db()
+    link.refresh_from_db()
+    assert (guest.is_out, link.people) == (False, 2)
+
+
 def test_a_guest_who_fails_is_told_the_code_of_who_is_out_and_frees_the_place(
     made: Campaign,
 ) -> None:

@@ -2,11 +2,23 @@
 
 import io
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.core.files.base import File
 from django.utils import timezone
 
-from judging.models import Assignment, Batch, Campaign, Job, Membership, Pair, Topic, Upload, User
+from judging.models import (
+    Assignment,
+    Batch,
+    Campaign,
+    Job,
+    Judgment,
+    Membership,
+    Pair,
+    Topic,
+    Upload,
+    User,
+)
 from judging.services import assignments, batches, campaigns, jobs, judgments, members, uploads
 
 
@@ -102,6 +114,15 @@ def judge_next(made: Campaign, by: User, grade: int, key: str | None = None) -> 
     saying = judgments.Saying(grade=grade, key=key or f"k{assignment.pk}")
     judgments.record(assignment=assignment, by=by, saying=saying)
     return assignment.pair
+
+
+def judged_apart(made: Campaign, seconds: float = 60.0) -> None:
+    """As if everybody had needed so long for each judgment, by the server's clock."""
+    for who in User.objects.filter(judgments__assignment__campaign=made).distinct():
+        given = who.judgments.filter(assignment__campaign=made).order_by("-pk")
+        for before, pk in enumerate(given.values_list("pk", flat=True)):
+            at = timezone.now() - timedelta(seconds=seconds * before)
+            Judgment.objects.filter(pk=pk).update(created=at)
 
 
 def stored_upload(made: Campaign, content: bytes, *, name: str, kind: str | None = None) -> Upload:
