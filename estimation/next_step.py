@@ -8,6 +8,8 @@ state of a campaign has a step; where nobody has to do anything, it says what is
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from estimation.models import Round
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign
@@ -89,7 +91,10 @@ def _material(found: Situation) -> NextStep | None:
         count = there.uploads_rejected
         why = f"{count} file{' was' if count == 1 else 's were'} rejected; {_listed(missing)} lack."
         return NextStep("rejected", "Mend the files", why, Action("material", "See why"))
-    why = f"There are no {_listed(missing, 'or')} yet; a round is drawn from what runs return."
+    lacking = f"There are no {_listed(missing, 'or')} yet;"
+    why = f"{lacking} a round is drawn from what runs return."
+    if missing == ["documents"]:
+        why = f"{lacking} whoever judges would see a number, and no text."
     return NextStep("material", f"Upload {_listed(missing)}", why, Action("material", "Upload"))
 
 
@@ -167,7 +172,9 @@ def _paused(found: Situation) -> NextStep | None:
     if row is None:
         return None
     why = f"Round {row.number} pauses, and nothing else is judged."
-    return NextStep("round paused", "Go on with it", why, Action("round-list", "Rounds"))
+    return NextStep(
+        "round paused", f"Go on with round {row.number}", why, Action("round-list", "Rounds")
+    )
 
 
 def _stuck(found: Situation) -> NextStep | None:
@@ -196,10 +203,11 @@ def _again(found: Situation) -> NextStep | None:
 
 
 def _silent(found: Situation) -> NextStep | None:
-    idle = found.pace.idle if found.pace is not None else None
-    if idle is None or idle.days < SILENT_DAYS:
+    since = found.silent_since
+    days = (timezone.now() - since).days if since else 0
+    if days < SILENT_DAYS:
         return None
-    why = f"Nobody has judged for {idle.days} days."
+    why = f"Nobody has judged for {days} days."
     return NextStep("silent", "Remind the assessors", why, Action("people", "People"))
 
 

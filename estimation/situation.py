@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from django.db.models import Max
@@ -97,6 +98,24 @@ class Situation:
         """Told while a round is judged."""
         going = self.row is not None and self.drawn and not self.row.has_ended
         return pace(self.campaign) if going else None
+
+    @property
+    def silent_since(self) -> datetime | None:
+        """When somebody last judged, or the round began to be judged, if that was later; None
+        while no round is judged."""
+        if self.pace is None or self.progress is None or self.row is None:
+            return None
+        begun = [each.opened for each in self.progress.batches if each.opened]
+        since = min(begun) if begun else self._could_begin
+        return max(filter(None, (since, self.pace.latest)), default=None)
+
+    @property
+    def _could_begin(self) -> datetime | None:
+        """A batch is opened for the first who comes: when the round was there, and the campaign
+        was opened."""
+        opened = self.campaign.audit.filter(action="campaign open").order_by("-pk")
+        at = opened.values_list("created", flat=True).first()
+        return max(filter(None, (at, self.row.drawn if self.row else None)), default=None)
 
     @cached_property
     def labels_wanted(self) -> int:

@@ -79,7 +79,7 @@ class JudgedSoFar:
         pooled = self.documents - self.outside
         return [
             ("judged", self.judged),
-            ("drawn, waiting", self.drawn - self.judged),
+            ("drawn, not judged", self.drawn - self.judged),
             ("in the pool, not drawn", pooled - self.drawn),
             ("outside of the pool", self.outside),
         ]

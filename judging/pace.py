@@ -1,7 +1,7 @@
 """How fast a campaign is judged: first answers by day, and how long the rest takes at that pace."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
@@ -19,7 +19,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Pace:
-    """``judged`` in the last `WINDOW` days, from ``first`` to ``latest`` of them."""
+    """``judged`` in the last `WINDOW` days, since ``first`` of them; ``latest`` of all."""
 
     judged: int
     first: datetime | None
@@ -35,7 +35,7 @@ class Pace:
 
     @property
     def idle(self) -> timedelta | None:
-        """How long nobody has judged; None if nobody did in the window."""
+        """How long nobody has judged; None if nobody ever did."""
         return None if self.latest is None else self.now - self.latest
 
     def days_for(self, judgments: float) -> float | None:
@@ -49,16 +49,22 @@ def pace(campaign: Campaign) -> Pace:
     return Pace(judged, first, latest, now=timezone.now())
 
 
+def _ever() -> QuerySet[Assignment]:
+    return _judged(Slot("campaign"))
+
+
 def _lately() -> QuerySet[Assignment]:
-    return _judged(Slot("campaign")).filter(created__gte=seconds_from_now(-WINDOW * DAY))
+    return _ever().filter(created__gte=seconds_from_now(-WINDOW * DAY))
 
 
-def _end(order: str) -> Statement:
+def _end(rows: Callable[[], QuerySet[Assignment]], order: str) -> Statement:
     """The first or the last of them: an index ends with it, so that no other is looked at."""
-    return reads(lambda: _lately().order_by(order).values_list("created")[:1])
+    return reads(lambda: rows().order_by(order).values_list("created")[:1])
 
 
-_LATELY = beside(counts(_lately, judged=Count("pk")), _end("created"), _end("-created"))
+_LATELY = beside(
+    counts(_lately, judged=Count("pk")), _end(_lately, "created"), _end(_ever, "-created")
+)
 
 
 def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:

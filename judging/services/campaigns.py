@@ -246,7 +246,10 @@ def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.
     with transaction.atomic():
         moved = Campaign.objects.filter(pk=campaign.pk, state__in=expected).update(state=to)
         if not moved:
-            message = f"The campaign cannot become {to}: it is {campaign.state}."
+            now = Campaign.objects.values_list("state", flat=True).get(pk=campaign.pk)
+            message = f"The campaign cannot become {to}: it is {now}."
+            if now == to:
+                message = f"The campaign is {to} already."
             raise UserError("wrong_state", message, status=409)
         audit.record(f"campaign {to}", by=by, campaign=campaign, target=campaign)
     campaign.state = to

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from judging.formats.documents import DocumentRecord, read_documents
 from judging.formats.lines import MEBIBYTE
+from judging.formats.problems import Problems
 from judging.formats.qrels import read_qrels
 from judging.formats.topics import TopicRecord, read_topics
 from judging.models import Document, KnownGrade, Topic, Upload
@@ -28,16 +29,20 @@ T = TypeVar("T")
 def topic_ids(reading: Reading) -> dict[str, int]:
     """Topic id to row id of the campaign; waits for topics that are still being read.
 
-    Raises jobs.NotYet while a topics file is on its way.
+    A file that is only checked is held against topics that were only checked as well, which have
+    no rows yet (0): they would have come with it. Raises jobs.NotYet while a topics file is on its
+    way.
     """
-    on_the_way = reading.campaign.uploads.filter(
-        kind=Upload.Kind.TOPICS,
-        check_only=False,
-        state__in=[Upload.State.STORED, Upload.State.READING],
-    )
-    if on_the_way.exists():
+    only = reading.upload.check_only
+    files = reading.campaign.uploads.filter(kind=Upload.Kind.TOPICS)
+    on_the_way = files.filter(state__in=[Upload.State.STORED, Upload.State.READING])
+    if (on_the_way if only else on_the_way.filter(check_only=False)).exists():
         raise jobs.NotYet(1.0, "waits for the topics")
-    return dict(reading.campaign.topics.values_list("topic_id", "pk"))
+    found = dict(reading.campaign.topics.values_list("topic_id", "pk"))
+    for other in files.filter(state=Upload.State.CHECKED) if only else ():
+        read = replace(reading, upload=other, problems=Problems(other.name))
+        found = {record.topic_id: 0 for record in _topic_records(read)} | found
+    return found
 
 
 @loads(Upload.Kind.TOPICS)

@@ -12,7 +12,17 @@ from estimation.models import Round
 from estimation.next_step import STATES, NextStep, next_step
 from estimation.services import pausing, rounds
 from estimation.situation import Situation
-from judging.models import Assignment, Campaign, Job, Membership, Upload, User, WorkerHeartbeat
+from judging.models import (
+    Assignment,
+    AuditEntry,
+    Batch,
+    Campaign,
+    Job,
+    Membership,
+    Upload,
+    User,
+    WorkerHeartbeat,
+)
 from judging.services import assignments, campaigns, exclusions
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
@@ -134,10 +144,17 @@ def again(campaign: Campaign) -> None:
     factories.run_due_jobs()
 
 
+def days_ago(days: int) -> None:
+    Assignment.objects.update(created=F("created") - timedelta(days=days))
+    Batch.objects.update(opened=F("opened") - timedelta(days=days))
+    Round.objects.update(drawn=F("drawn") - timedelta(days=days))
+    AuditEntry.objects.update(created=F("created") - timedelta(days=days))
+
+
 def silent(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     evaluation.judge(campaign, 5)
-    Assignment.objects.update(created=F("created") - timedelta(days=4))
+    days_ago(4)
 
 
 def judging(campaign: Campaign) -> None:
@@ -211,6 +228,25 @@ def test_who_closes_before_anything_is_judged_is_not_sent_to_results(campaign: C
     found = step(campaign)
     assert (found.state, found.action) == ("closed", None)
     assert "no results yet" in found.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("judged", "days"), [(5, 9), (0, 9), (5, 60)])
+def test_who_is_silent_for_longer_than_the_pace_looks_back_is_silent(
+    judged: int, days: int, campaign: Campaign
+) -> None:
+    """Also those who never began; a round that was opened only now waits for nobody yet."""
+    evaluation.worker_alive()
+    evaluation.drawn(campaign)
+    evaluation.judge(campaign, judged)
+    days_ago(days)
+    assert (step(campaign).state, step(campaign).why) == (
+        "silent",
+        f"Nobody has judged for {days} days.",
+    )
+    Batch.objects.update(opened=timezone.now())
+    Round.objects.update(drawn=timezone.now())
+    assert step(campaign).state == "judging"
 
 
 def test_an_empty_campaign_asks_for_everything() -> None:

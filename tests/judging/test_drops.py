@@ -8,7 +8,8 @@ from django.urls import reverse
 
 from judging import drops
 from judging.answers import AnswersApart
-from judging.models import Campaign, Upload
+from judging.clock import seconds_from_now
+from judging.models import Campaign, Job, Upload
 from tests.support import evaluation, factories, rest
 from tests.support.kept import Kept
 from tests.support.later import lines_of
@@ -106,6 +107,26 @@ def test_check_only_answers_in_three_colors(campaign: Campaign, organizer: Clien
     assert '<span class="chip ok">good, not taken in</span>' in page
     assert '<span class="chip warn">good but for warnings, not taken in</span>' in page
     assert page.count("would be rejected: ") == 3
+
+
+def test_runs_are_checked_against_topics_that_are_only_checked_as_well() -> None:
+    made = factories.campaign(topics=0, slug="empty")
+    client = Client()
+    client.force_login(made.created_by)
+    files = [
+        file("good.run", b"t1 Q0 d1 1 2.0 good\n"),
+        file("other.run", b"t9 Q0 d1 1 2.0 other\n"),
+        file("topics.tsv", b"t1\tA title\n"),
+    ]
+    client.post(reverse("material", args=["empty"]), {"given": files, "check_only": "on"})
+    factories.run_due_jobs()
+    Job.objects.update(due=seconds_from_now(-1))  # runs have waited for the topics
+    factories.run_due_jobs()
+    found = {row.name: row.state for row in made.uploads.exclude(file="none")}
+    assert found == {"good.run": "checked", "other.run": "rejected", "topics.tsv": "checked"}
+    assert not made.topics.exists()
+    later = factories.stored_upload(made, b"t1 Q0 d1 1 2.0 later\n", name="l.run", kind="run")
+    assert later.state == "rejected", "what was only checked is not there for what is taken in"
 
 
 def test_files_of_an_archive_are_one_drop(campaign: Campaign, organizer: Client) -> None:
