@@ -8,7 +8,7 @@ from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
-from estimation.models import Draw, MachineJudge, Prediction, Round
+from estimation.models import Draw, MachineJudge, Prediction, Round, Run
 from estimation.selectors import current_round, label_quality, latest_estimates
 from estimation.services import pausing
 from estimation.work import OF_NUMBERS, QUALITY
@@ -20,6 +20,7 @@ from judging.signals import (
     judgment_corrected,
     labels_added,
     labels_counted_anew,
+    left_out_asked,
     seniors_changed,
     weights_asked,
     work_to_come,
@@ -119,6 +120,13 @@ def design_weights(campaign: Campaign, pairs: Sequence[int], **_kwargs: Any) -> 
     drawn = Draw.objects.filter(round__campaign=campaign, pair__in=pairs).order_by("round__number")
     found = drawn.values_list("pair", "probability")
     return {pair: 1.0 / probability for pair, probability in found}
+
+
+@receiver(left_out_asked, sender=Campaign, dispatch_uid="withdrawn-runs")
+def withdrawn_runs(campaign: Campaign, **_kwargs: Any) -> list[int]:
+    """Files of runs that take part in no ranking: a copy of the campaign does without."""
+    gone = Run.objects.filter(campaign=campaign).exclude(withdrawn=None)
+    return list(gone.values_list("upload", flat=True))
 
 
 @receiver(competence_asked, sender=Campaign, dispatch_uid="competence-of-somebody")

@@ -13,12 +13,15 @@ batches, as above; not where the judgment completed a batch, which says more.
 excluded, or counts again: labels of any pair may be others, and complete batches open again.
 ``seniors_changed``: the same. A senior grade was given or taken back, or counts otherwise.
 
-Two ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
+Four ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
 ``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
 that has failed for good, so that an organizer must do something; else nothing.
 
 ``weights_asked``, the same sender and ``campaign``, with ``pairs``, row ids: a receiver answers
 with how many pairs each of them stands for, as far as it knows.
+
+``left_out_asked``, the same: a receiver answers with row ids of uploads whose content takes part in
+nothing any more, as a run that was withdrawn.
 
 ``competence_asked``, the same, with ``username``: a receiver answers with what is known of how good
 the labels of that person are, as it was found with the latest estimates, or with nothing.
@@ -34,3 +37,4 @@ seniors_changed = Signal()
 work_to_come = Signal()
 weights_asked = Signal()
 competence_asked = Signal()
+left_out_asked = Signal()
