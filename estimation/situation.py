@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from django.db.models import Max
+from django.utils import timezone
 
 from estimation import selectors, work
 from estimation.material import taking_part
@@ -15,6 +16,8 @@ from judging.models import BatchPair, Campaign
 from judging.pace import Pace, pace
 from judging.stuck import how_many_judge
 from judging.workers import Service, unserved
+
+A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -101,18 +104,20 @@ class Situation:
 
     @property
     def silent_since(self) -> datetime | None:
-        """When somebody last judged, or the round began to be judged, if that was later; None
-        while no round is judged."""
+        """When somebody last judged, or could begin to, if that was later; None while no round is
+        judged."""
         if self.pace is None or self.progress is None or self.row is None:
             return None
-        begun = [each.opened for each in self.progress.batches if each.opened]
-        since = min(begun) if begun else self._could_begin
-        return max(filter(None, (since, self.pace.latest)), default=None)
+        begun = min((each.opened for each in self.progress.batches if each.opened), default=None)
+        since = max(filter(None, (begun, self.pace.latest)), default=None)
+        if since is None or timezone.now() - since > A_DAY:  # else it makes no difference
+            since = max(filter(None, (since, self._could_begin)), default=None)
+        return since
 
     @property
     def _could_begin(self) -> datetime | None:
-        """A batch is opened for the first who comes: when the round was there, and the campaign
-        was opened."""
+        """When the round was there, and the campaign was opened, or opened again: the first who
+        comes then opens a batch."""
         opened = self.campaign.audit.filter(action="campaign open").order_by("-pk")
         at = opened.values_list("created", flat=True).first()
         return max(filter(None, (at, self.row.drawn if self.row else None)), default=None)

@@ -244,6 +244,13 @@ def test_who_is_silent_for_longer_than_the_pace_looks_back_is_silent(
         "silent",
         f"Nobody has judged for {days} days.",
     )
+    if judged:
+        by = campaign.created_by
+        campaigns.pause(campaign=campaign, by=by)
+        campaigns.open_for_judging(campaign=campaign, by=by)
+        assert step(campaign).state == "judging", "they were told to come back later"
+        days_ago(4)
+        assert step(campaign).state == "silent"
     Batch.objects.update(opened=timezone.now())
     Round.objects.update(drawn=timezone.now())
     assert step(campaign).state == "judging"
