@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from django.db.models import F
 from django.db.models.functions import Now
-from django.test import Client
-from django.urls import reverse
 
 from judging import guests, selectors
 from judging.clock import seconds_from_now
@@ -117,43 +115,6 @@ def test_the_same_person_comes_back_into_the_same_account() -> None:
     assert CrowdGuest.objects.count() == User.objects.filter(is_guest=True).count() == 3
     assert refusal(enter, link, "p4") == ("link_full", 409)
     assert enter(link, "p1").pk == first.pk
-
-
-def test_whoever_was_excluded_or_did_not_fit_does_not_come_in_by_another_link() -> None:
-    made = campaign_of()
-    first, second = link_of(made, **QUESTION), link_of(made, name="second wave", **QUESTION)
-    other = link_of(made, name="another question")
-    enter(first, "p1", "No")
-    excluded, usual = enter(first, "p2", "Yes"), enter(first, "p3", "Yes")
-    factories.judge_next(made, account(excluded), 1)
-    by, ground = made.created_by, "identity"
-    row = exclusions.exclude(
-        campaign=made, assessor=account(excluded), by=by, ground=ground, reason="a robot"
-    )
-
-    assert refusal(enter, second, "p1", "Yes") == ("out_already", 409)
-    assert refusal(enter, second, "p2", "Yes") == ("out_already", 409)
-    second.refresh_from_db()
-    assert second.people == 0
-    assert enter(other, "p1").account is not None  # who does not fit here may fit there
-    assert enter(second, "p3", "Yes").account != usual.account  # shown to the organizer
-    exclusions.take_back(exclusion=row, by=by, reason="was somebody else")
-    assert enter(second, "p2", "Yes").account is not None
-
-
-def test_a_task_that_was_given_back_and_taken_again_is_paid_by_its_new_number() -> None:
-    made = campaign_of()
-    link = link_of(made, judgments=1)
-    first = enter(link, "", workerId="w1", assignmentId="A1")
-    again = enter(link, "", workerId="w1", assignmentId="A2")
-    assert (again.pk, again.submission) == (first.pk, "A2")
-    client = Client()
-    client.force_login(account(first))
-    client.get(reverse("work", args=[link.token]), {"workerId": "w1", "assignmentId": "A3"})
-    assert CrowdGuest.objects.get().submission == "A3"
-    factories.judge_next(made, account(first), 1)
-    enter(link, "", workerId="w1", assignmentId="A4")
-    assert CrowdGuest.objects.get().submission == "A3", "what they are paid by does not change"
 
 
 def test_two_accounts_never_come_of_one_person_who_is_in_two_tabs() -> None:
