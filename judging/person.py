@@ -5,6 +5,7 @@ their own times and the length of documents (`conduct`), and never from grades: 
 a ground leaves the estimates unbiased.
 """
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from judging.selectors import current_judgments, given_judgments
 from judging.signals import competence_asked
 
 DAYS = 28
-FAR = 10
+FAR, QUICK_MOST = 10, 20
 WHY_UNTOLD = {
     "few": "fewer than 20 of the pairs that count were judged by others too",
     "one": "their pairs have been judged by one other person only",
@@ -84,12 +85,13 @@ class GradesGiven:
 @dataclass(frozen=True)
 class LookedAt:
     """``timed``: judgments of which the time and the length of the text are known; of too few
-    nothing is told of haste."""
+    nothing is told of haste. ``quick``: the quickest of the ``quick_count`` ones, in full."""
 
     person: Person
     days: list[JudgedDay]
     grades: GradesGiven
     timed: int
+    quick_count: int
     quick: list[Quick]
     apart: list[FarFromOthers]
     change: Change | None
@@ -136,7 +138,8 @@ def look_at(
     others = _others(campaign, user)
     given = _given(campaign, user, others)
     known = (given.seconds != UNTOLD) & (given.length >= 0)
-    quick = _quick(given, known)
+    every_quick = _quick(given, known)
+    quick = dict(itertools.islice(every_quick.items(), QUICK_MOST))
     apart = _apart(given)
     full = _in_full(given.pk[[*quick, *apart]].tolist())
     said = _said(campaign, user, given.pair[apart].tolist())
@@ -145,6 +148,7 @@ def look_at(
         days=_days(given),
         grades=_grades(campaign, given, others),
         timed=int(known.sum()),
+        quick_count=len(every_quick),
         quick=[Quick(full[int(given.pk[at])], *times) for at, times in quick.items()],
         apart=[
             FarFromOthers(full[pk], said[pair])

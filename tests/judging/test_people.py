@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from judging import person
 from judging.errors import UserError
 from judging.manners import PAUSE, manners
 from judging.models import (
@@ -269,7 +270,7 @@ def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("told", [45.0, None])
 def test_what_a_program_says_of_its_time_is_believed_as_far_as_the_clock_allows(
-    told: float | None,
+    told: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that says nothing, or a time that has not passed, exempts nobody."""
     made = factories.campaign(topics=1)
@@ -291,7 +292,11 @@ def test_what_a_program_says_of_its_time_is_believed_as_far_as_the_clock_allows(
     assert found[anna.pk].is_hasty
     assert found[anna.pk].quick == 19, "of the first nothing but what was told is known"
     assert found[ben.pk].quick == 0
-    assert len(look_at(made, anna).quick) == 19
+    shown = look_at(made, anna)
+    assert (shown.quick_count, len(shown.quick)) == (19, 19)
+    monkeypatch.setattr(person, "QUICK_MOST", 5)
+    few = look_at(made, anna)
+    assert (few.quick_count, few.quick) == (19, shown.quick[:5])
     factories.judged_apart(made)
     assert not manners(made)[anna.pk].is_hasty
 
