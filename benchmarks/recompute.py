@@ -114,7 +114,8 @@ class Judged:
         people = [self.assessors[(pairs[n] + number[at]) % ASSESSORS] for n, at in enumerate(order)]
         bulk.insert(Assignment, {
             "campaign": self.campaign.pk, "pair": pairs, "assessor": people,
-            "state": Assignment.State.JUDGED, "lease_until": LATER, "revision": 1, "skip_reason": "",
+            "state": Assignment.State.JUDGED, "lease_until": LATER, "revision": 1,
+            "skip_reason": "",
         })  # fmt: skip
         self._judge(pairs, people, [self._grade(*given[at][2:]) for at in order])
         Pair.objects.filter(batch_pairs__batch__in=batches).update(
