@@ -202,10 +202,12 @@ def _admitted(guest: CrowdGuest, who: Visitor) -> CrowdGuest:
 
 def keep_parameters(guest: CrowdGuest, who: Visitor) -> None:
     """What the platform says now, until they are done: a task that was given back and taken again
-    has another number, and is paid by that."""
-    if guest.finished is None and who.parameters and who.parameters != guest.parameters:
-        CrowdGuest.objects.filter(pk=guest.pk, finished=None).update(parameters=who.parameters)
-        guest.parameters = who.parameters
+    has another number, and is paid by that. What it does not say again stays; a preview has no
+    number."""
+    said = dict(list((guest.parameters | who.parameters).items())[:MOST_PARAMETERS])
+    if guest.finished is None and not who.is_preview and said != guest.parameters:
+        CrowdGuest.objects.filter(pk=guest.pk, finished=None).update(parameters=said)
+        guest.parameters = said
 
 
 def note_if_done(user: User) -> None:

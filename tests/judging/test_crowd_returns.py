@@ -44,7 +44,11 @@ def test_whoever_was_excluded_or_did_not_fit_does_not_come_in_by_another_link() 
 def test_a_task_that_was_given_back_and_taken_again_is_paid_by_its_new_number() -> None:
     made = campaign_of()
     link = link_of(made, judgments=1)
-    first = enter(link, "", workerId="w1", assignmentId="A1")
+    first = enter(link, "", workerId="w1", assignmentId="A1", hitId="H")
+    enter(link, "", workerId="w1")
+    enter(link, "", workerId="w1", assignmentId="ASSIGNMENT_ID_NOT_AVAILABLE")
+    kept = {"workerId": "w1", "assignmentId": "A1", "hitId": "H"}
+    assert CrowdGuest.objects.get().parameters == kept, "a bookmark or a preview takes nothing away"
     again = enter(link, "", workerId="w1", assignmentId="A2")
     assert (again.pk, again.submission) == (first.pk, "A2")
     client = Client()
