@@ -25,7 +25,7 @@ from estimation.plans import (
     USUAL,
     RoundPlan,
     Section,
-    completed,
+    has_usual_batches,
     plan_of,
 )
 from judging.errors import UserError
@@ -269,8 +269,7 @@ class ExtendForm(forms.Form):
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
     values = vars(plan_of(row)) | {"reported": ", ".join(row.reported)}
-    usual = completed(replace(plan_of(row), batch_size=None)).batch_size
-    values["batch_size"] = None if row.batch_size == usual else row.batch_size
+    values["batch_size"] = None if has_usual_batches(plan_of(row)) else row.batch_size
     if not same_seed:  # whether rounds may be estimated together is a question of each
         values |= {"seed": "", "with_earlier": False, "top_up": False}
     return {name: value for name, value in values.items() if value or name not in FIRST_RUNS}

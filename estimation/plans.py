@@ -389,6 +389,17 @@ def completed(plan: RoundPlan) -> RoundPlan:
     return replace(plan, method=OTHERWISE if other else USUAL)
 
 
+def has_usual_batches(plan: RoundPlan) -> bool:
+    """Whether its batches are those that it would have if none were chosen."""
+    return plan.batch_size == completed(replace(plan, batch_size=None)).batch_size
+
+
+def with_budget(plan: RoundPlan, budget: int) -> RoundPlan:
+    """The same with another budget: usual batches follow it, chosen ones stay as far as it goes."""
+    size = None if has_usual_batches(plan) else min(plan.batch_size or budget, budget)
+    return completed(replace(plan, budget=budget, batch_size=size))
+
+
 def why_not_usual(plan: RoundPlan) -> str:
     """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
     for text in (plan.measure, *plan.reported):

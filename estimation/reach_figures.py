@@ -79,6 +79,7 @@ class ReachFigure:
     """
 
     measure: str
+    table: ReachedByBudget
     chosen: ReachedLine
     scale: str
     hours: str
@@ -138,6 +139,7 @@ def reach_figure(
     hours = here.work * work.hours_each
     return ReachFigure(
         measure=measure,
+        table=table,
         chosen=_line(here, digits, runs),
         scale="" if not scale else label(scale, max(0, min(digits, 2))),
         hours=in_hours(hours),

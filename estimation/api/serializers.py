@@ -230,6 +230,14 @@ class ReachedRow(Row):
     best_most = Number(help_text="… and at most.")
 
 
+class KnownNowRow(Row):
+    """What is known already of the measure of a drafted round."""
+
+    round = IntegerField(help_text="Whose latest estimates are the narrowest.")
+    batches = IntegerField(help_text="That these rest on.")
+    half_width = Number(help_text="Of the middle one of the runs that have a value there.")
+
+
 class ReachRow(Row):
     """Which budget reaches what is wanted."""
 
@@ -245,6 +253,9 @@ class ReachRow(Row):
     hours = Number(allow_null=True, help_text="That it takes.")
     reached = ReachedRow(allow_null=True, help_text="What it reaches.")
     text = CharField()
+    known = KnownNowRow(
+        allow_null=True, help_text="Before this round; null where it was not asked or nothing is."
+    )
 
 
 class ReportPurpose(serializers.CharField):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.reached import Reached, ReachedByBudget, Target
+from estimation.known_now import KnownNow, known_now, less_than_known
 from estimation.models import Round
-from estimation.plans import OPTIONS
+from estimation.plans import OPTIONS, plan_of, with_budget
 from estimation.services import choices, rounds
 from judging.errors import UserError
 from judging.models import User
@@ -26,7 +27,7 @@ class BudgetReply:
 
     That is the careful one where there is one: judging can stop as soon as the forecast of the
     round says that it is enough, and a larger budget costs nothing until it is judged. Where
-    nothing is wanted, it is the round's own.
+    nothing is wanted, it is the round's own, and ``known`` what other rounds tell now.
     """
 
     target: Target | None
@@ -37,6 +38,7 @@ class BudgetReply:
     hours: float | None
     reached: Reached | None
     text: str
+    known: KnownNow | None = None
 
 
 def hours_each(row: Round) -> float:
@@ -47,9 +49,8 @@ def hours_each(row: Round) -> float:
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
     """Takes the budget that reaches what is wanted; its preview is due then.
 
-    Batches stay as large as they are, where the budget has room for one; of rounds that learn from
-    them there stay as many. Raises UserError
-    ``out_of_reach`` (409) with the sentence, and as `answered` and `rounds.amend`.
+    Batches follow it as `plans.with_budget` says. Raises UserError ``out_of_reach`` (409) with the
+    sentence, and as `answered` and `rounds.amend`.
     """
     found, chosen = chosen_for(row, target, wanted)
     rounds.amend(row=row, by=by, chosen=chosen)
@@ -62,10 +63,8 @@ def chosen_for(row: Round, target: Target, wanted: float) -> tuple[BudgetReply, 
     if found.budget is None:
         raise UserError("out_of_reach", found.text, status=409, field="budget")
     least = -(-found.budget // MOST_BATCHES)
-    learns = row.sampling.draws == "batches"
-    size = math.ceil(found.budget * row.batch_size / row.budget) if learns else row.batch_size
-    batch_size = max(least, min(size, found.budget))
-    return found, {"budget": found.budget, "batch_size": batch_size}
+    size = with_budget(plan_of(row), found.budget).batch_size or 1
+    return found, {"budget": found.budget, "batch_size": max(least, size)}
 
 
 def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
@@ -91,13 +90,16 @@ def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
 
 def of_budget(row: Round) -> BudgetReply:
     """What the round's own budget reaches, as far as that is worked out and can be told."""
+    known = known_now(row)
     try:
-        reached = _table(row).at(float(row.budget))
+        table = _table(row)
     except UserError as error:
-        return BudgetReply(None, None, None, None, row.budget, None, None, error.message)
-    hours = reached.work * hours_each(row)
+        return BudgetReply(None, None, None, None, row.budget, None, None, error.message, known)
+    reached = table.at(float(row.budget))
+    hours, less = reached.work * hours_each(row), less_than_known(row, known, table)
     text = f"A budget of {row.budget:,} {row.unit} takes {_takes(row, hours)}."
-    return BudgetReply(None, None, None, None, row.budget, hours, reached, text)
+    text = f"{text} {less}".rstrip()
+    return BudgetReply(None, None, None, None, row.budget, hours, reached, text, known)
 
 
 def _table(row: Round) -> ReachedByBudget:

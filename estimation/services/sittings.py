@@ -13,6 +13,7 @@ from estimation.core.arrays import FloatArray
 from estimation.core.data.pool import Pool
 from estimation.core.planning.sittings import expected_sittings
 from estimation.models import Round
+from estimation.plans import plan_of, with_budget
 from estimation.services.reaching import SECONDS, hours_each
 
 
@@ -44,6 +45,7 @@ def as_judged(row: Round, pool: Pool, chance: FloatArray, budget: float) -> floa
     """What reading topics counts for, in pairs that could be judged in the same time."""
     if not row.topic_seconds:
         return 0.0
-    batches = max(1, math.ceil(budget / row.batch_size))
+    size = with_budget(plan_of(row), max(1, round(budget))).batch_size or 1
+    batches = max(1, math.ceil(budget / size))
     sittings = sittings_of(row, pool, np.minimum(chance, 1.0), batches=batches)
     return hours_of(row, sittings) / hours_each(row)

@@ -5,12 +5,14 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from estimation import selectors
 from estimation.core.sampling.methods import with_option
 from estimation.figures import PreviewFigures, preview_figures
 from estimation.forms import RoundForm, TargetForm, values_of
+from estimation.known_now import known_now, less_than_known
 from estimation.material import taking_part
 from estimation.models import Round
 from estimation.plans import plan_of, why_not_usual
@@ -83,6 +85,7 @@ def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | N
     return {"joined": joined, "since": before.number, "apart": apart} if joined > 0 else None
 
 
+@never_cache  # who goes back sees the choices that the review is of, and not those of then
 def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
@@ -146,6 +149,7 @@ def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:
     """What is shown of a preview, if it is there."""
     if not preview:
         return {"figures": None, "targets": TargetForm.of({}), "sentence": ""}
+    known = known_now(row)
     people = people_of(row.campaign)
     figures = figures_of(row, preview, people)
     reached, middle = figures.reached, figures.measures[0].middle if figures.measures else "–"
@@ -153,6 +157,8 @@ def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:
         "figures": figures,
         "targets": TargetForm.of(reached.fields if reached else {}),
         "cost": row.campaign.cost_of(preview["hours"]),
+        "known": known,
+        "less": less_than_known(row, known, reached.table) if reached else "",
         "sentence": sentence_of(row, reached=reached, middle=middle, people=people),
     }
 

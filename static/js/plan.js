@@ -51,20 +51,30 @@ function firstReaching(known, column, level, sign) {
   return null;
 }
 
-/** The budget for what somebody typed, the careful one if there is one; null: out of reach. */
+const OUT_OF_REACH = "Not even with the whole pool judged: this is out of reach, so the budget stays what it is.";
+const HOPED_ONLY = "Enough if all is as the prior expects; otherwise not even the whole pool may do. The field says what is reached at least.";
+const ALL_OF_IT = "More than the whole pool takes: the budget is for all of it.";
+const expected = (name) => `Expected a number above 0${name === "best" || name === "decided" ? ", up to 100" : ""}: the budget stays what it is.`;
+
+/** The budget for what somebody typed, the careful one if there is one, and what is to be said of
+    it; null for what is out of reach, or no wish. */
 function budgetFor(known, name, wanted) {
-  if (!(wanted > 0)) return null;
+  const isShare = name === "best" || name === "decided";
+  if (!(wanted > 0) || (isShare && wanted > 100)) return { budget: null, said: expected(name) };
   const bounded = (budget) => Math.max(1, Math.min(budget, known.whole));
   if (name === "hours") {
     const most = known.lines[known.lines.length - 1].work;
     const found = firstReaching(known, "work", Math.min(wanted / known.hours, most), 1);
-    return found === null ? null : bounded(Math.floor(found + 1e-6));
+    if (found === null) return { budget: null, said: OUT_OF_REACH };
+    const more = wanted / known.hours > most * (1 + 1e-9);
+    return { budget: bounded(Math.floor(found + 1e-6)), said: more ? ALL_OF_IT : "" };
   }
   const sign = name === "half_width" ? -1 : 1;
   const level = name === "half_width" ? -wanted : wanted / 100;
-  const found =
-    firstReaching(known, CAREFUL[name], level, sign) ?? firstReaching(known, HOPED[name], level, sign);
-  return found === null ? null : bounded(Math.ceil(found - 1e-6));
+  const careful = firstReaching(known, CAREFUL[name], level, sign);
+  const found = careful ?? firstReaching(known, HOPED[name], level, sign);
+  if (found === null) return { budget: null, said: OUT_OF_REACH };
+  return { budget: bounded(Math.ceil(found - 1e-6)), said: careful === null ? HOPED_ONLY : "" };
 }
 
 const grouped = (number, digits = 0) =>
@@ -175,6 +185,14 @@ function choose(known, budget, { typing = null, done = false } = {}) {
   if (done) field.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
+/** What is to be said of what was typed; it stays when the field is left. */
+function tell(words) {
+  const place = document.getElementById("target-said");
+  if (!place) return;
+  place.textContent = words;
+  place.hidden = !words;
+}
+
 let dragged = null;
 
 document.addEventListener("pointerdown", (event) => {
@@ -182,6 +200,7 @@ document.addEventListener("pointerdown", (event) => {
   const known = facts();
   if (!chart || !known || event.button !== 0) return;
   dragged = chart;
+  tell("");
   chart.setPointerCapture(event.pointerId);
   chart.focus({ preventScroll: true });
   choose(known, pointed(known, chart, event));
@@ -218,6 +237,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (next === null) return;
   event.preventDefault();
+  tell("");
   choose(known, next);
   clearTimeout(waiting);
   waiting = setTimeout(() => choose(known, next, { done: true }), 600);
@@ -227,17 +247,19 @@ document.addEventListener("input", (event) => {
   const known = facts();
   const field = event.target;
   if (!known || !field.form || field.form.id !== "plan") return;
-  if (field.name === "budget" || field === budgetField()) {
+  if (field === budgetField()) {
+    if (event.isTrusted) tell("");
     const budget = Number(field.value);
     if (event.isTrusted && budget >= 1) show(known, Math.round(budget), null);
     return;
   }
   const name = NAMES.find((each) => field === targetField(each));
   if (!name) return;
-  const budget = budgetFor(known, name, Number(field.value));
-  field.setCustomValidity(budget === null && field.value !== "" ? "Not even with the whole pool judged: this is out of reach." : "");
+  const emptied = field.value === "" && !field.validity.badInput;
+  const { budget, said } = budgetFor(known, name, Number(field.value));
+  tell(emptied ? "" : said);
+  field.setCustomValidity(budget === null && !emptied ? said : "");
   if (budget !== null) choose(known, budget, { typing: field });
-  else if (field.value !== "") field.reportValidity();
 });
 
 /* A target is left: what is saved is the budget. */
@@ -246,6 +268,11 @@ document.addEventListener("focusout", (event) => {
   if (known && NAMES.some((name) => event.target === targetField(name))) {
     show(known, Number(budgetField().value), null);
   }
+});
+
+/* A page that the browser kept may be of choices that have changed since. */
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
 });
 
 /** Charts become sliders, and targets are no fields of the form any more. */

@@ -222,6 +222,51 @@ def test_page_and_server_find_the_same_budget(
             assert budget_of(page) == asked["budget"], wanted
 
 
+def test_what_a_target_cannot_have_is_said_and_stays_when_the_field_is_left(
+    demo: Site, page: Page, planned: Planned
+) -> None:
+    """What was typed gives way to what the budget reaches, so that the reason must stay."""
+    sign_in(page, demo, "organizer")
+    page.goto(planned.page)
+    expect(page.get_by_role("slider").first).to_be_visible()
+    said, decided = page.locator("#target-said"), page.locator("#id_target-decided")
+    expect(said).to_be_hidden()
+    before = decided.input_value()
+    for name, typed, words in (
+        ("decided", "130", "Expected a number above 0, up to 100"),
+        ("hours", "-2", "Expected a number above 0:"),
+        ("half_width", "0.0000001", "Not even with the whole pool judged"),
+        ("hours", "100000", "More than the whole pool takes"),
+    ):
+        if name == "half_width":  # everything judged leaves no width at all
+            page.evaluate("document.getElementById('curve').facts.lines.at(-1).half_width = 1")
+            page.evaluate("document.getElementById('curve').facts.lines.at(-1).half_width_most = 1")
+        page.locator(f"#id_target-{name}").fill(typed)
+        expect(said).to_contain_text(words)
+        page.locator(f"#id_target-{name}").blur()
+        expect(said).to_contain_text(words)
+        if name != "hours" or typed == "-2":
+            expect(decided).to_have_value(before)
+    page.get_by_role("spinbutton", name="Budget").fill("50")
+    expect(said).to_be_hidden()
+
+
+def test_who_goes_back_sees_the_choices_that_the_review_is_of(
+    demo: Site, page: Page, planned: Planned
+) -> None:
+    sign_in(page, demo, "organizer")
+    page.goto(planned.page)
+    budget = page.get_by_role("spinbutton", name="Budget")
+    budget.fill("44")
+    budget.blur()
+    expect(page.locator(".draw-sentence")).to_contain_text("About 44 pairs of")
+    page.goto(f"{planned.page}../")
+    got(planned.organizer.api.patch(planned.path, {"budget": 33}))
+    page.go_back()
+    expect(page.locator(".draw-sentence")).to_contain_text("About 33 pairs of")
+    expect(page.get_by_role("spinbutton", name="Budget")).to_have_value("33")
+
+
 def test_without_a_script_a_target_is_a_field_like_any_other(
     demo: Site, planned: Planned, page: Page
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.inference.looked_at import LIKELY
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.planning.prospects import PLENTIFUL, reached_by_budget
@@ -128,6 +129,38 @@ def test_more_budget_reaches_more(method: str) -> None:
     assert all(0.0 <= each.best_least <= each.best_most <= 1.0 for each in lines)
     assert all(each.best_most <= each.decided_most + 0.02 for each in lines), "the best are close"
     assert 300 in [each.budget for each in lines]
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize("name", ["decided", "best"])
+def test_what_a_budget_decides_is_the_same_whichever_budget_the_design_has(
+    method: str, name: str
+) -> None:
+    """Else a share that is asked for would change as soon as its budget is taken."""
+    pool, _ = simulated_pool()
+    before = reached(pool, 40, max_grade=3, method=method)
+    for budget in (55, 300, len(pool) // 2, len(pool) - 2):
+        then = reached(pool, budget, max_grade=3, method=method)
+        for end in ("least", "most"):
+            told = [getattr(each.at(budget), f"{name}_{end}") for each in (before, then)]
+            assert told[1] == pytest.approx(told[0], rel=1e-9, abs=1e-12)
+
+
+def test_where_the_fewest_verdicts_rise_no_more_is_told_by_the_pool_alone() -> None:
+    """Between two budgets that are worked out lies where the middle pair that may be missed becomes
+    a likely one: up to there the fewest verdicts rise, and not again before all is judged."""
+    pool, _ = simulated_pool()
+    design, _ = planned(pool, 40, max_grade=3)
+
+    def is_likely(budget: float) -> bool:
+        chance = design.new_after(float(design.steps_for([budget])[0]))[design.eligible]
+        return bool(np.median(chance[chance < 1.0]) >= LIKELY)
+
+    lines = reached(pool, 40, max_grade=3).lines
+    at = next(number for number, each in enumerate(lines) if is_likely(each.budget))
+    assert 3 < at < len(lines) - 4
+    assert len({each.decided_least for each in lines[at:-1]}) == 1
+    assert lines[at - 2].decided_least < lines[at].decided_least < lines[-1].decided_least
 
 
 def test_with_all_judged_everything_is_known_and_costs_are_counted() -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 from django.test import Client
 
+from estimation.core.planning.reached import Target
 from estimation.forms import TargetForm
 from estimation.models import Round
 from estimation.services import reaching, rounds
@@ -227,6 +228,31 @@ def test_the_budget_for_a_width_previews_that_width(campaign: Campaign, wanted: 
     assert line["half_width_most"] <= wanted * (1.02 + step)
     promised = sorted(e["half_width"] for e in row.preview["measures"][0]["half_widths"])
     assert promised[0] <= line["half_width"] <= promised[-1], "promised by the same prediction"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [("decided", 0.3), ("best", 0.1), ("half_width", 1.0), ("hours", 1.2)],
+)
+@pytest.mark.parametrize("method", ["adaptive", "iid"])
+def test_what_is_asked_for_is_what_its_preview_says_then(
+    campaign: Campaign, target: Target, wanted: float, method: str
+) -> None:
+    """Usual batches follow the budget, and with them how often somebody reads a topic anew."""
+    row = evaluation.drafted(campaign, budget=100, batch_size=None, method=method, topic_seconds=60)
+    found = reaching.reach(row=row, by=row.created_by, target=target, wanted=wanted)
+    assert row.budget != 100
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    then, told = reaching.of_budget(row), found.reached
+    assert told is not None
+    assert then.reached is not None
+    for name in ("decided_least", "decided_most", "best_least", "best_most"):
+        assert getattr(then.reached, name) == pytest.approx(getattr(told, name), abs=1e-9), name
+    assert then.reached.half_width_most == pytest.approx(told.half_width_most, rel=0.03)
+    assert then.hours == pytest.approx(found.hours, rel=0.03)
+    assert then.hours == pytest.approx(row.preview["hours"], rel=1e-9)
 
 
 @pytest.mark.slow

@@ -157,16 +157,20 @@ def test_the_form_falls_back_and_says_why(
 
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_a_larger_budget_keeps_the_number_of_batches_that_are_learned_from(
-    campaign: Campaign,
+@pytest.mark.parametrize(("chosen", "then"), [(None, 12), (15, 15), (60, 60)])
+def test_usual_batches_follow_a_budget_and_chosen_ones_stay(
+    campaign: Campaign, chosen: int | None, then: int
 ) -> None:
-    row = evaluation.drafted(campaign, method="", batch_size=15, budget=60, extra_share=0.0)
-    assert row.method == "adaptive"
-    found = reaching.reach(row=row, by=campaign.created_by, target="hours", wanted=0.75)
+    """As the form has it, where a field that somebody filled in says what it said."""
+    row = evaluation.drafted(
+        campaign, method="adaptive", batch_size=chosen, budget=100, extra_share=0.0
+    )
+    smaller = reaching.chosen_for(row, "hours", 0.1)[1]
+    found = reaching.reach(row=row, by=campaign.created_by, target="hours", wanted=1.0)
     row.refresh_from_db()
-    assert found.budget is not None
-    assert found.budget > 60
-    assert -(-found.budget // row.batch_size) == 4
+    assert found.budget == row.budget == 117
+    assert row.batch_size == then
+    assert smaller == {"budget": 12, "batch_size": min(chosen or 10, 12)}
 
 
 @pytest.mark.django_db

@@ -23,11 +23,13 @@ above, and the lead of the first over the second is compared with its error and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
+from scipy.interpolate import PchipInterpolator
 
 from ..arrays import check_confidence
 from ..inference.intervals import difference_variances
@@ -50,12 +52,13 @@ if TYPE_CHECKING:
 PLENTIFUL = 0.25
 SPREADS = (3.0, 8.0)
 AVERAGE = float(np.sqrt(2.0 / np.pi))  # of the size of a normal number
-POINTS, WORKED_OUT = 28, 10  # budgets, and those of them for which verdicts are worked out
+POINTS, WORKED_OUT = 28, 18  # budgets at least, and those of them for which verdicts are worked out
 SURE = 1e9  # standard errors of what is known
 MANY, FEWER = 2_000_000, 5  # entries of a pool for which verdicts are worked out for so few
 NEAR_ALL = 9.0  # half widths fall steeply there: budgets without a quarter of all, an eighth, …
-LEAST = 10.0  # the first budget, if the whole is not many times as much
-SMALLEST = 500.0  # the first budget is the whole over this
+LEAST, APART = 10.0, 1.45  # the first budget, or half of all; each at most so many times the last
+NEVER, DIGITS = 1e-9, 6  # of shares that are told
+HALVED = 8  # how often the place between two budgets is halved that is looked for
 FUTURES = 512  # values of all runs that are played
 DRAWN_AGAIN = 4.0  # draws with replacement have no end: up to so many times the pool
 
@@ -93,7 +96,9 @@ def reached_by_budget(
     Returns
     -------
     ReachedByBudget
-        The budget of the design is one of its lines.
+        The budget of the design is one of its lines, for which half widths and work are exact. What
+        is said of any budget is the same whichever budget the design has, from the first common
+        line on: shares that are decided are worked out for some budgets of the pool alone.
 
     Raises
     ------
@@ -101,7 +106,9 @@ def reached_by_budget(
         As `planning.half_width_curve`.
     """
     check_confidence(confidence)
-    budgets = _budgets(design, costs)
+    grid = _grid(design, costs)
+    budgets = np.union1d(grid, [min(max(float(design.budget), 1.0), grid[-1])])
+    grid = budgets if budgets[0] < grid[0] else grid
     beliefs = prior, _plentiful(prior, measure, max_grade)
     about = {"measure": measure, "max_grade": max_grade}
     reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
@@ -116,11 +123,11 @@ def reached_by_budget(
         )
         for each in beliefs
     ]  # fmt: skip
-    steps = design.steps_for(budgets.tolist(), costs=costs)
     number = WORKED_OUT if len(pool.run) < MANY else FEWER
-    some = np.unique(np.linspace(0, len(budgets) - 1, number).astype(int))
+    worked_out = _worked_out(design, grid, number, costs)
+    steps = design.steps_for(worked_out.tolist(), costs=costs)
     seen = [
-        expected_covariances(pool, design, prior=each, steps=steps[some].tolist(), **about)  # type: ignore[arg-type]
+        expected_covariances(pool, design, prior=each, steps=steps.tolist(), **about)  # type: ignore[arg-type]
         for each in beliefs
     ]
     most, least = (
@@ -132,34 +139,58 @@ def reached_by_budget(
         )
         for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
     )
-    least = _before_nearly_all(design, steps[some], least)
-    shares = [
-        np.interp(np.log(budgets), np.log(budgets[some]), np.maximum.accumulate(each))
-        for each in (least[:, 0], most[:, 0], least[:, 1], most[:, 1])
-    ]
+    least = _before_nearly_all(design, steps, least)
+    risen = np.maximum.accumulate(np.concatenate([least, most], axis=1), axis=0)
+    normal = special.ndtri(np.clip(risen, NEVER, 1.0 - NEVER))
+    spread = PchipInterpolator(np.log(worked_out), normal)(np.log(grid))
+    between = np.round(special.ndtr(spread), DIGITS)
+    decided_least, best_least, decided_most, best_most = (
+        np.interp(budgets, grid, each) for each in between.T
+    )
+    shares = decided_least, decided_most, best_least, best_most
     works = [
         _worth(design.new_after(step), work, budget, besides)
-        for step, budget in zip(steps.tolist(), budgets.tolist(), strict=True)
+        for step, budget in zip(
+            design.steps_for(budgets.tolist(), costs=costs).tolist(), budgets.tolist(), strict=True
+        )
     ]
     lines = zip(budgets, works, *widths, *shares, strict=True)
     return ReachedByBudget(tuple(Reached(*map(float, each)) for each in lines))
 
 
-def _budgets(design: Design, costs: FloatArray | None) -> FloatArray:
-    """Budgets from few to all, with the design's own."""
+def _grid(design: Design, costs: FloatArray | None) -> FloatArray:
+    """Budgets from few to all, the same ones whichever the design has."""
     paid = design.payable
     whole = float(paid.sum() if costs is None else (paid * costs).sum())
+    first = max(1.0, min(LEAST, whole / 2.0))
     if design.with_replacement:
         whole *= DRAWN_AGAIN
-    own = min(float(design.budget), whole)
-    first = max(1.0, min(max(whole / SMALLEST, LEAST), own / 2.0))
-    if design.with_replacement:
         first = max(first, float(design.strata), 2.0)
     last = max(whole, first)
     missing = 0.5 ** np.arange(2.0, NEAR_ALL)
     towards_all = np.zeros(0) if design.with_replacement else last * (1.0 - missing)
-    points = np.concatenate([np.geomspace(first, last, POINTS), towards_all, [max(own, first)]])
-    return np.unique(points[points >= first])
+    points = max(POINTS, math.ceil(math.log(last / first) / math.log(APART)) + 1)
+    spread = np.geomspace(first, last, points)
+    budgets = np.concatenate([spread, towards_all])
+    return np.unique(budgets[budgets >= first])
+
+
+def _worked_out(
+    design: Design, grid: FloatArray, number: int, costs: FloatArray | None
+) -> FloatArray:
+    """So many budgets evenly, and those at both ends of where the fewest verdicts rise no more:
+    the last one before nearly all is judged, and the last but all."""
+    evenly = grid[np.linspace(0, len(grid) - 1, number).astype(int)]
+    low, high = 0, len(grid) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _is_nearly_all(design, grid[middle], costs) else (middle, high)
+    before, after = grid[low], grid[high]
+    for _ in range(HALVED):
+        middle = (before + after) / 2.0
+        nearly = _is_nearly_all(design, middle, costs)
+        before, after = (before, middle) if nearly else (middle, after)
+    return np.unique(np.concatenate([evenly, [before], grid[-2:]]))
 
 
 def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
@@ -176,11 +207,19 @@ def _before_nearly_all(design: Design, steps: FloatArray, shares: FloatArray) ->
     """
     kept: list[FloatArray] = []
     for step, share in zip(steps.tolist(), shares, strict=True):
-        chance = design.new_after(step)[design.eligible]
-        uncertain = chance[chance < 1.0]
-        rises = not len(uncertain) or np.median(uncertain) < LIKELY or not kept
-        kept.append(share if rises else kept[-1])
+        kept.append(kept[-1] if kept and _likely(design, step) else share)
     return np.stack(kept)
+
+
+def _is_nearly_all(design: Design, budget: float, costs: FloatArray | None) -> bool:
+    return _likely(design, float(design.steps_for([budget], costs=costs)[0]))
+
+
+def _likely(design: Design, step: float) -> bool:
+    """Whether the middle one of the pairs that may be missed is not."""
+    chance = design.new_after(step)[design.eligible]
+    uncertain = chance[chance < 1.0]
+    return bool(len(uncertain)) and bool(np.median(uncertain) >= LIKELY)
 
 
 def _worth(

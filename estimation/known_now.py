@@ -1,0 +1,92 @@
+"""What is known already, beside what a drafted round is expected to buy.
+
+A further round that is estimated alone may know less than the round before it: of pairs that
+nobody judged it has its own sample alone. Whoever plans it is told so, and from which budget on it
+is otherwise. Nothing is chosen here, and no estimate changes.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from estimation.core.planning.reached import Answer, ReachedByBudget
+from estimation.models import Estimate, Round
+from estimation.scales import decimals, label
+from estimation.selectors import latest_estimates, measures_of, rounds_of
+
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class KnownNow:
+    """The half width of the middle run, of those with a value, in a round's latest estimates."""
+
+    round: int
+    batches: int
+    half_width: float
+
+    @property
+    def width(self) -> str:
+        return f"± {label(self.half_width, decimals(self.half_width))}"
+
+
+def known_now(row: Round) -> KnownNow | None:
+    """The narrowest there is of the measure of a drafted round; None if no round estimates it."""
+    drawn = rounds_of(row.campaign).exclude(state__in=Round.NOT_DRAWN).exclude(pk=row.pk)
+    found = [_of_round(other, row.measure) for other in drawn if row.measure in measures_of(other)]
+    return min((each for each in found if each), key=lambda each: each.half_width, default=None)
+
+
+def _of_round(other: Round, measure: str) -> KnownNow | None:
+    shown = latest_estimates(other)
+    if shown is None:
+        return None
+    rows = Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True, unknown=0)
+    widths = [(high - low) / 2 for low, high in rows.values_list("low", "high")]
+    return KnownNow(other.number, shown.batches, median(widths)) if widths else None
+
+
+def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) -> str:
+    """That a round may know less than is known now, and what would mend it; empty if it does not.
+
+    It is held against what the round is expected to reach as the prior has it, and if much more is
+    relevant.
+    """
+    here = table.at(float(row.budget))
+    if known is None or not math.isfinite(here.half_width_most):
+        return ""
+    if here.half_width_most <= known.half_width:
+        return ""
+    digits = decimals(known.half_width)
+    low, high = (label(each, digits) for each in (here.half_width, here.half_width_most))
+    is_less = here.half_width > known.half_width
+    says = (
+        f"Less than round {known.round} knows now" if is_less
+        else f"Maybe less than round {known.round} knows now, if much more is relevant than found"
+    )  # fmt: skip
+    came = f"± {low}" if low == high else f"± {low} to {high}"
+    return (
+        f"{says}: {known.width} for the middle run there, {came} here. {_why(row)}"
+        f"{_from(row, table.budget_for('half_width', known.half_width))}"
+    )
+
+
+def _why(row: Round) -> str:
+    if row.with_earlier:
+        return ""
+    if row.top_up:
+        return "What is not judged yet is drawn anew, and the draws before say nothing of it. "
+    return "This round is estimated alone. "
+
+
+def _from(row: Round, answer: Answer) -> str:
+    if answer.hoped is None:
+        return "No budget of this design makes it as narrow."
+    hoped = math.ceil(answer.hoped - ROUNDING)
+    if answer.careful is None:
+        return (
+            f"From about {hoped:,} {row.unit} on it is as narrow, if all is as the prior expects."
+        )
+    careful = math.ceil(answer.careful - ROUNDING)
+    many = f"{hoped:,}" if hoped == careful else f"{hoped:,} to {careful:,}"
+    return f"From about {many} {row.unit} on it is as narrow."

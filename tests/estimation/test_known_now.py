@@ -1,0 +1,125 @@
+"""What is known already beside what a further round buys: on its page, and by REST."""
+
+import pytest
+from django.test import Client
+
+from estimation.core.planning.reached import Reached, ReachedByBudget
+from estimation.known_now import KnownNow, known_now, less_than_known
+from estimation.models import Estimate, Round
+from estimation.services import extending, reaching, stopping
+from judging.models import Campaign
+from tests.support import evaluation, factories
+from tests.support.pages import address, text
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+TABLE = ReachedByBudget(
+    (
+        Reached(50.0, 50.0, 0.8, 1.2, 0.0, 0.1),
+        Reached(100.0, 100.0, 0.4, 0.6, 0.1, 0.3),
+        Reached(300.0, 300.0, 0.2, 0.4, 0.3, 0.5),
+    )
+)
+
+
+def row(**values: object) -> Round:
+    return Round(budget=100, method="poisson", top_up=True, **values)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("half_width", "said"),
+    [
+        (0.3, "Less than round 1 knows now: ± 0.30 for the middle run there, ± 0.40 to 0.60 here."),
+        (0.5, "Maybe less than round 1 knows now, if much more is relevant than found: ± 0.50"),
+        (0.6, ""),
+        (0.7, ""),
+    ],
+)
+def test_it_is_told_where_a_round_may_know_less(half_width: float, said: str) -> None:
+    known = KnownNow(round=1, batches=2, half_width=half_width)
+    assert less_than_known(row(), known, TABLE).startswith(said)
+    assert bool(less_than_known(row(), known, TABLE)) == bool(said)
+    assert less_than_known(row(), None, TABLE) == ""
+
+
+def test_from_which_budget_on_it_is_as_narrow() -> None:
+    said = [
+        less_than_known(row(), KnownNow(1, 1, width), TABLE).rsplit(". ", 1)[1]
+        for width in (0.3, 0.15, 0.59)
+    ]
+    assert said == [
+        "From about 200 new pairs on it is as narrow, if all is as the prior expects.",
+        "No budget of this design makes it as narrow.",
+        "From about 77 to 110 new pairs on it is as narrow.",
+    ]
+
+
+def test_why_it_knows_less_follows_the_way_it_is_estimated() -> None:
+    known = KnownNow(1, 1, 0.3)
+    together = less_than_known(row(with_earlier=True), known, TABLE)
+    assert "drawn anew" not in together
+    assert "alone" not in together
+    alone = Round(budget=100, method="poisson")
+    assert "This round is estimated alone." in less_than_known(alone, known, TABLE)
+
+
+def test_an_extension_that_is_too_small_is_told_beside_what_is_known(
+    campaign: Campaign, organizer: Client
+) -> None:
+    first = evaluation.drawn(campaign, budget=80, batch_size=20, extra_share=0.0)
+    evaluation.judge(campaign, 45)
+    stopping.by_hand(row=first, by=campaign.created_by)
+    factories.run_due_jobs()
+    first.refresh_from_db()
+    more = extending.extend(row=first, by=campaign.created_by, budget=2)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+
+    known = known_now(more)
+    assert known is not None
+    shown = Estimate.objects.filter(
+        estimate_set__round=first, measure=first.measure, primary=True, unknown=0
+    )
+    last = shown.order_by("-estimate_set__number").first()
+    assert last is not None
+    widths = sorted(
+        (each.high - each.low) / 2 for each in shown.filter(estimate_set=last.estimate_set)
+    )
+    assert widths[0] <= known.half_width <= widths[-1]
+    assert (known.round, known.batches) == (first.number, last.estimate_set.batches)
+
+    answer = organizer.get(address("round-detail", campaign, more.number))
+    assert f"<dd>{known.width}</dd><dt>known now, by round 1</dt>" in answer.content.decode()
+    page = text(answer)
+    assert "ess than round 1 knows now" in page
+    assert "drawn anew, and the draws before say nothing of it" in page
+    there = f"/api/campaigns/{campaign.slug}/rounds/{more.number}/reach/"
+    told = organizer.get(there).json()
+    assert told["known"] == pytest.approx(vars(known))
+    assert "ess than round 1 knows now" in told["text"]
+
+    enough = reaching.reach(
+        row=more, by=campaign.created_by, target="half_width", wanted=known.half_width
+    )
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    assert enough.budget is not None
+    assert enough.budget > 2
+    assert "knows now" not in organizer.get(there).json()["text"]
+
+
+def test_nothing_is_known_of_another_measure_nor_before_a_batch_is_judged(
+    campaign: Campaign,
+) -> None:
+    first = evaluation.drawn(campaign, budget=60, batch_size=20)
+    later = evaluation.drafted(campaign)
+    assert known_now(later) is None
+    evaluation.judge(campaign, 60)
+    assert known_now(later) is not None
+    assert known_now(replace_measure(later, "nDCG@5")) is None
+    assert known_now(first) is None, "of a round itself"
+
+
+def replace_measure(row: Round, measure: str) -> Round:
+    row.measure = measure
+    return row
