@@ -74,7 +74,7 @@ def job_of(kind: str, target: int) -> Job | None:
 
 BULK_JOBS = {
     "judge-from-qrels": "Judging from the qrels",
-    "decide-rest": "Deciding the unjudged rest",
+    "decide-rest": "Deciding the rest",
 }
 
 
@@ -84,6 +84,8 @@ def bulk_jobs(campaign: Campaign) -> list[tuple[str, Job]]:
     return [(BULK_JOBS[row.kind], row) for row in rows]
 
 
+COPY = "copy-files"
+"""The kind of job that copies the files of another campaign, from which this one was made."""
 DRAW = "draw"
 """The kind of job that draws from a campaign's material; it is the estimation side's."""
 
@@ -119,19 +121,36 @@ def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     return [(row, jobs.get(row.pk)) for row in rows]
 
 
+def refused() -> Q:
+    """Files that somebody wanted in and that were rejected.
+
+    What was only to be checked waits for nobody; a new version of a run is checked by itself.
+    """
+    wanted = Q(check_only=False) | Q(replaces__isnull=False)
+    return Q(state=Upload.State.REJECTED) & wanted
+
+
+def is_being_copied(campaign: Campaign) -> bool:
+    return Job.objects.filter(kind=COPY, target=campaign.pk, state__in=Job.PENDING).exists()
+
+
 @dataclass(frozen=True)
 class Material:
+    """``uploads_rejected``: of files that were to be taken in; ``copying``: files of the campaign
+    from which this one was made are still to come."""
+
     topics: int
     documents: int
     known_grades: int
     uploads_pending: int
     uploads_rejected: int
+    copying: bool = False
 
 
 def material(campaign: Campaign) -> Material:
     states = campaign.uploads.aggregate(
         pending=Count("pk", filter=Q(state__in=[Upload.State.STORED, Upload.State.READING])),
-        rejected=Count("pk", filter=Q(state=Upload.State.REJECTED)),
+        rejected=Count("pk", filter=refused()),
     )
     return Material(
         topics=campaign.topics.count(),
@@ -139,6 +158,7 @@ def material(campaign: Campaign) -> Material:
         known_grades=campaign.known_grades.count(),
         uploads_pending=states["pending"],
         uploads_rejected=states["rejected"],
+        copying=is_being_copied(campaign),
     )
 
 
@@ -385,7 +405,7 @@ def home(user: User) -> list[CampaignCard]:
 
 def _needs() -> dict[int, list[Need]]:
     """Of every campaign, what does not go on without an organizer, by four statements."""
-    rejected = Upload.objects.filter(state=Upload.State.REJECTED)
+    rejected = Upload.objects.filter(refused())
     unread = Upload.objects.filter(state__in=[Upload.State.STORED, Upload.State.READING])
     failed = Job.objects.filter(state=Job.State.FAILED, campaign__isnull=False)
     failed = failed.filter(~Q(kind="upload") | Q(target__in=unread.values("pk")))
