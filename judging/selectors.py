@@ -85,9 +85,8 @@ def bulk_jobs(campaign: Campaign) -> list[tuple[str, Job]]:
 
 
 COPY = "copy-files"
-"""The kind of job that copies the files of another campaign, from which this one was made."""
 DRAW = "draw"
-"""The kind of job that draws from a campaign's material; it is the estimation side's."""
+"""Kinds of jobs: to copy another campaign's files, and to draw, which is the estimation side's."""
 
 
 def is_drawn(campaign: Campaign) -> bool:
@@ -122,10 +121,7 @@ def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
 
 
 def refused() -> Q:
-    """Files that somebody wanted in and that were rejected.
-
-    What was only to be checked waits for nobody; a new version of a run is checked by itself.
-    """
+    """Files that somebody wanted in; a new version of a run is always checked at first."""
     wanted = Q(check_only=False) | Q(replaces__isnull=False)
     return Q(state=Upload.State.REJECTED) & wanted
 
@@ -136,8 +132,7 @@ def is_being_copied(campaign: Campaign) -> bool:
 
 @dataclass(frozen=True)
 class Material:
-    """``uploads_rejected``: of files that were to be taken in; ``copying``: files of the campaign
-    from which this one was made are still to come."""
+    """``uploads_rejected``: of those that were to be taken in; ``copying``: more are to come."""
 
     topics: int
     documents: int
