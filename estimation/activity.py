@@ -24,14 +24,18 @@ PEOPLE = {
     "upload": "uploaded {file}",
     "remove upload": "removed {file}",
     "cancel upload": "canceled {file}",
+    "take file in": "had {file} taken in",
+    "take files in": "had {files:checked file} taken in",
+    "dismiss files": "dismissed {files:file}",
     "withdraw run": "withdrew the run {run}",
     "take run back": "took the run {run} back",
     "draft round": "planned {target}",
     "discard round": "discarded the plan of a round",
     "ask for draw": "had {target} drawn",
-    "decide": "decided {pairs} pairs",
+    "decide": "decided {pairs:pair}",
     "ask for rest": "decided the unjudged rest",
-    "judge from qrels": "had {pairs} pairs judged from the qrels",
+    "ask for labels there are": "had pairs done with the labels they have",
+    "judge from qrels": "had {pairs:pair} judged from the qrels",
     "begin norming": "had a norming session begin",
     "close norming": "closed a norming session",
     "add machine judge": "added a machine judge",
@@ -45,12 +49,12 @@ PEOPLE = {
 }
 """What somebody did, after the name."""
 ITSELF = {
-    "draw round": "{target} was drawn: {pairs} pairs",
-    "plan batch": "Batch {batch} of {target} was planned: {pairs} pairs",
+    "draw round": "{target} was drawn: {pairs:pair}",
+    "plan batch": "Batch {batch} of {target} was planned: {pairs:pair}",
     "batch complete": "{target} is judged",
     "stop round": "{target} has ended after batch {batch}",
     "machine judge ended": "A machine judge ended: {why}",
-    "upload rejected": "A file was rejected with {errors} errors",
+    "upload rejected": "A file has {errors:error}: nothing of it was taken in",
 }
 """What the site did, as a sentence."""
 SHOWN = 10
@@ -84,8 +88,23 @@ def _happened(entry: AuditEntry, names: Mapping[str, str]) -> Happened:
 class _Facts(dict[str, object]):
     """An entry of an earlier version may lack a fact: the sentence does without."""
 
-    def __missing__(self, _name: str) -> str:
-        return "some"
+    def __getitem__(self, name: str) -> "_Fact":
+        return _Fact(self.get(name, "some"))
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """``{pairs:pair}`` is written as 1 pair, 12 pairs, no pairs."""
+
+    value: object
+
+    def __format__(self, one: str) -> str:
+        if not one:
+            return str(self.value)
+        if self.value == 1:
+            return f"1 {one}"
+        count = f"{self.value:,}" if isinstance(self.value, int) else str(self.value)
+        return f"{count if self.value else 'no'} {one}s"
 
 
 def _names(entries: Iterable[AuditEntry]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from estimation.models import Round
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign
 
+COPYING = "The files of the campaign from which this one was made are being copied."
 SILENT_DAYS = 3
 """So long nobody has judged before somebody should be reminded."""
 
@@ -72,6 +73,8 @@ def _failed(found: Situation) -> NextStep | None:
 
 
 def _reading(found: Situation) -> NextStep | None:
+    if not found.drawn and found.material.copying:
+        return NextStep("reading", "Wait for the files", COPYING, waits=True)
     count = 0 if found.drawn else found.material.uploads_pending
     if not count:
         return None

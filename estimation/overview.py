@@ -9,6 +9,7 @@ from estimation.charts.bars import BarChart, day_bars
 from estimation.findings import Finding, findings, listed, named, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure
 from estimation.models import EstimateSet, Round
+from estimation.next_step import COPYING
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign, Job
 from judging.pace import by_day
@@ -27,7 +28,7 @@ class Card:
     state: str
     number: str
     detail: str
-    action: Action
+    action: Action | None
 
 
 @dataclass(frozen=True)
@@ -125,14 +126,18 @@ def _material(facts: Situation) -> Card:
         )
         if not count
     ]
-    return Card(
-        title="Material",
-        state="now" if missing else "done",
-        number=f"{_plural(facts.runs, 'run')}",
-        detail=f"{_plural(there.topics, 'topic')}, {_plural(there.documents, 'document')}"
-        + (f". Still missing: {', '.join(missing)}" if missing else ""),
-        action=Action("material", "Upload files" if missing else "See the material"),
-    )
+    detail = f"{_plural(there.topics, 'topic')}, {_plural(there.documents, 'document')}"
+    action: Action | None = Action("material", "Upload files" if missing else "See the material")
+    if there.copying:
+        detail, action = f"{detail}. {COPYING}", None
+    elif missing and there.uploads_pending:
+        verb = "is" if there.uploads_pending == 1 else "are"
+        detail = f"{detail}. {_plural(there.uploads_pending, 'file')} {verb} being read."
+        action = Action("material", "Watch")
+    elif missing:
+        detail = f"{detail}. Still missing: {', '.join(missing)}"
+    state = "later" if there.copying else "now" if missing else "done"
+    return Card("Material", state, _plural(facts.runs, "run"), detail, action)
 
 
 def _goal(facts: Situation) -> Card:

@@ -97,6 +97,11 @@ class RunFacts:
         return found[-1] if found else None
 
     @property
+    def refused(self) -> RunVersion | None:
+        """The last version, if it was rejected."""
+        return self.versions[-1] if self.versions[-1].state == "rejected" else None
+
+    @property
     def newer(self) -> RunVersion | None:
         """The version that counts in place of this one."""
         mine = next(each.number for each in self.versions if each.upload.pk == self.upload.pk)

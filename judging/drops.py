@@ -4,12 +4,17 @@ import dataclasses
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from django.db.models import Count, Max, Q
 
 from judging.models import Campaign, Upload
 
 _DETAIL = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|“[^”]*”|U\+[0-9A-F]{4}|[0-9][0-9.,]*")
 NAMED = 5
+EARLIER = 10
+"""So many drops before the last are told of, while some of their files are left."""
 
 
 @dataclass
@@ -33,7 +38,11 @@ class ProblemKind:
 
 @dataclass(frozen=True)
 class Drop:
-    """``good``, ``warned`` and ``refused`` count files that were read; ``waiting`` the others."""
+    """``good``, ``warned`` and ``refused`` count files that were read; ``waiting`` the others.
+
+    ``to_take_in``: those of them that were only checked, and may be taken in, ``warned_left`` with
+    warnings; of ``to_dismiss`` nothing was taken in.
+    """
 
     id: str
     check_only: bool
@@ -42,7 +51,25 @@ class Drop:
     warned: int
     refused: int
     waiting: int
+    to_take_in: int
+    warned_left: int
+    to_dismiss: int
     problems: list[ProblemKind]
+
+
+@dataclass(frozen=True)
+class EarlierDrop:
+    """Of a drop before the last: its files of which nothing was taken in."""
+
+    id: str
+    at: datetime
+    to_take_in: int
+    warned_left: int
+    refused: int
+
+    @property
+    def to_dismiss(self) -> int:
+        return self.to_take_in + self.refused
 
 
 def latest(campaign: Campaign) -> Drop | None:
@@ -62,13 +89,42 @@ def drop_of(campaign: Campaign, drop: str) -> Drop | None:
         row for row in every if row.kind != Upload.Kind.ARCHIVE or row.state not in unpacked
     ] or every
     states = [_fared(row) for row in rows]
+    checked = [row for row in rows if _may_be_taken_in(row)]
     return Drop(
         id=drop,
         check_only=all(row.check_only for row in rows),
         files=len(rows),
+        to_take_in=len(checked),
+        warned_left=sum(row.warning_count > 0 for row in checked),
+        to_dismiss=sum(row.state in LEFT for row in rows),
         problems=_problems(rows),
         **{name: states.count(name) for name in ("good", "warned", "refused", "waiting")},
     )
+
+
+LEFT = (Upload.State.CHECKED, Upload.State.REJECTED)
+
+
+def _may_be_taken_in(row: Upload) -> bool:
+    return row.state == Upload.State.CHECKED and row.kind != Upload.Kind.ARCHIVE
+
+
+def earlier(campaign: Campaign, last: Drop | None) -> list[EarlierDrop]:
+    """Drops before the last with several files that are left, the newest first; in one query."""
+    checked, refused = (Q(state=state) for state in LEFT)
+    rows = campaign.uploads.exclude(drop="").exclude(kind=Upload.Kind.ARCHIVE, state__in=LEFT[:1])
+    told = rows.filter(state__in=LEFT).order_by().values("drop")
+    counted = told.annotate(
+        at=Max("created"),
+        good=Count("pk", filter=checked),
+        odd=Count("pk", filter=checked & Q(warning_count__gt=0)),
+        bad=Count("pk", filter=refused),
+    )
+    several = counted.filter(Q(good__gt=1) | Q(bad__gt=1) | Q(good=1, bad=1))
+    found = several.exclude(drop=last.id if last else "").order_by("-at")[:EARLIER]
+    return [
+        EarlierDrop(row["drop"], row["at"], row["good"], row["odd"], row["bad"]) for row in found
+    ]
 
 
 def _fared(row: Upload) -> str:

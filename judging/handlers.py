@@ -1,5 +1,6 @@
 """Judging's job handlers."""
 
+from judging import selectors
 from judging.services import (  # noqa: F401  (loaders register themselves)
     archives,
     decisions,
@@ -16,7 +17,7 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
 )
 
 jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
-jobs.handles(duplicates.COPY)(duplicates.copy_files)
+jobs.handles(selectors.COPY)(duplicates.copy_files)
 jobs.handles(duplicates.COPY_KNOWN)(duplicates.copy_known)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)

@@ -74,7 +74,7 @@ def job_of(kind: str, target: int) -> Job | None:
 
 BULK_JOBS = {
     "judge-from-qrels": "Judging from the qrels",
-    "decide-rest": "Deciding the unjudged rest",
+    "decide-rest": "Deciding the rest",
 }
 
 
@@ -84,8 +84,9 @@ def bulk_jobs(campaign: Campaign) -> list[tuple[str, Job]]:
     return [(BULK_JOBS[row.kind], row) for row in rows]
 
 
+COPY = "copy-files"
 DRAW = "draw"
-"""The kind of job that draws from a campaign's material; it is the estimation side's."""
+"""Kinds of jobs: to copy another campaign's files, and to draw, which is the estimation side's."""
 
 
 def is_drawn(campaign: Campaign) -> bool:
@@ -119,19 +120,32 @@ def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     return [(row, jobs.get(row.pk)) for row in rows]
 
 
+def refused() -> Q:
+    """Files that somebody wanted in; a new version of a run is always checked at first."""
+    wanted = Q(check_only=False) | Q(replaces__isnull=False)
+    return Q(state=Upload.State.REJECTED) & wanted
+
+
+def is_being_copied(campaign: Campaign) -> bool:
+    return Job.objects.filter(kind=COPY, target=campaign.pk, state__in=Job.PENDING).exists()
+
+
 @dataclass(frozen=True)
 class Material:
+    """``uploads_rejected``: of those that were to be taken in; ``copying``: more are to come."""
+
     topics: int
     documents: int
     known_grades: int
     uploads_pending: int
     uploads_rejected: int
+    copying: bool = False
 
 
 def material(campaign: Campaign) -> Material:
     states = campaign.uploads.aggregate(
         pending=Count("pk", filter=Q(state__in=[Upload.State.STORED, Upload.State.READING])),
-        rejected=Count("pk", filter=Q(state=Upload.State.REJECTED)),
+        rejected=Count("pk", filter=refused()),
     )
     return Material(
         topics=campaign.topics.count(),
@@ -139,6 +153,7 @@ def material(campaign: Campaign) -> Material:
         known_grades=campaign.known_grades.count(),
         uploads_pending=states["pending"],
         uploads_rejected=states["rejected"],
+        copying=is_being_copied(campaign),
     )
 
 
@@ -385,7 +400,7 @@ def home(user: User) -> list[CampaignCard]:
 
 def _needs() -> dict[int, list[Need]]:
     """Of every campaign, what does not go on without an organizer, by four statements."""
-    rejected = Upload.objects.filter(state=Upload.State.REJECTED)
+    rejected = Upload.objects.filter(refused())
     unread = Upload.objects.filter(state__in=[Upload.State.STORED, Upload.State.READING])
     failed = Job.objects.filter(state=Job.State.FAILED, campaign__isnull=False)
     failed = failed.filter(~Q(kind="upload") | Q(target__in=unread.values("pk")))

@@ -135,6 +135,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<slug:slug>/decisions/", queue.waiting, name="decisions"),
     path("c/<slug:slug>/decisions/<int:pk>/", decisions.decide, name="decide"),
     path("c/<slug:slug>/decisions/rest/", decisions.decide_rest, name="decide-rest"),
+    path("c/<slug:slug>/decisions/labels/", decisions.use_labels, name="use-labels"),
     path("c/<slug:slug>/decisions/qrels/", decisions.from_qrels, name="judge-from-qrels"),
     path("c/<slug:slug>/comments/", queue.comments, name="comments"),
     path("c/<slug:slug>/comments/file/", comments.comments_file, name="comments-file"),

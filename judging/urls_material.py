@@ -18,6 +18,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
         material.upload_cancel,
         name="upload-cancel",
     ),
+    path(
+        "c/<slug:slug>/material/drops/<slug:drop>/take-in/",
+        material.drop_take_in,
+        name="drop-take-in",
+    ),
+    path(
+        "c/<slug:slug>/material/drops/<slug:drop>/dismiss/",
+        material.drop_dismiss,
+        name="drop-dismiss",
+    ),
     path("c/<slug:slug>/material/topics/", material.topic_list, name="topic-list"),
     path("c/<slug:slug>/material/documents/", material.document_list, name="document-list"),
     path(

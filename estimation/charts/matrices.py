@@ -72,6 +72,13 @@ class Bands:
     verdict: str
     outline: str
 
+    @property
+    def said(self) -> str:
+        """What is said of two runs there, but for their names: the second stands for the dots."""
+        if self.verdict == UNKNOWN:
+            return "against …: not known"
+        return f"{_SAID[self.verdict]} …" if self.verdict in _SAID else ""
+
 
 @dataclass(frozen=True)
 class MatrixRow:
@@ -84,6 +91,8 @@ class MatrixRow:
 @dataclass(frozen=True)
 class VerdictMatrix:
     """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
+
+    Where cells are drawn together, the link to a pair stands at ``opening``: the first two runs.
 
     ``left`` and ``top`` are the room for labels beside and above the square of side ``size``;
     ``lined``: where lines across bands help the eye from a label, under the run of that rank.
@@ -104,6 +113,7 @@ class VerdictMatrix:
     bands: tuple[Bands, ...] = ()
     said: tuple[MatrixRow, ...] = ()
     lined: tuple[float, ...] = ()
+    opening: Cell | None = None
 
     @property
     def width(self) -> float:
@@ -149,6 +159,7 @@ def verdict_matrix(
         rows=names if named else columns,
         bands=() if each else _bands(cells),
         said=() if each else _said(tags, verdicts, side, known),
+        opening=next(_cells(0, tags, verdicts[0], side, True), None) if tags and not each else None,
         lined=() if each or named else tuple(round(t.at + side / 2, 3) for t in columns[1:]),
     )
 

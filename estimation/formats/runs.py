@@ -188,12 +188,15 @@ def _warn_of_ranks(lines: Lines, problems: Problems) -> None:
     if not is_number.all():
         readable = is_number
         count, first = int((~is_number).sum()), int(lines.number[~is_number][0])
-        message = f"the rank of {count} lines is no number; the order is by score"
+        which = "1 line" if count == 1 else f"{count} lines"
+        message = f"the rank of {which} is no number; the order is by score"
         problems.warning(first, "rank", message)
     against = rank_contradictions(lines.topic[readable], score[readable], rank[readable])
     if against.any():
         count, first = int(against.sum()), int(lines.number[readable][against][0])
-        message = f"{count} lines score higher than a line with a better rank in their topic"
+        which = "1 line scores" if count == 1 else f"{count} lines score"
+        its = "its" if count == 1 else "their"
+        message = f"{which} higher than a line with a better rank in {its} topic"
         problems.warning(first, "rank", f"{message}; the order is by score")
 
 

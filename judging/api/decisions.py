@@ -11,8 +11,15 @@ from judging import selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, NoBody, Text, Whole, checked
 from judging.api.pagination import PageQuery, page_shape
-from judging.api.serializers import PREFERENCE, DecisionRow, JobRow, StuckRow
+from judging.api.serializers import (
+    PREFERENCE,
+    DecisionRow,
+    JobRow,
+    QrelsLeftRow,
+    StuckRow,
+)
 from judging.models import Campaign, Pair
+from judging.qrels_left import qrels_left
 from judging.services import decisions, known_grades
 from judging.stuck import stuck_pairs
 
@@ -22,6 +29,9 @@ DECISIONS = inline_serializer(
         "stuck": StuckRow(many=True),
         "taken": page_shape(DecisionRow),
         "working": JobRow(many=True),
+        "left": QrelsLeftRow(
+            help_text="Pairs that open batches wait for, by why qrels leave them."
+        ),
     },
 )
 
@@ -37,7 +47,11 @@ class DecisionBody(Body):
 
 
 class RestBody(Body):
-    grade = Whole(help_text="The grade that every pair without a judgment gets.")
+    grade = Whole(
+        allow_null=True,
+        help_text="The grade that every pair without a judgment gets; null: those that are judged"
+        " and want more labels are done with the labels they have.",
+    )  # fmt: skip
     reason = Text(max_length=500, help_text="The report states it.")
 
 
@@ -58,7 +72,9 @@ class Decisions(CampaignView):
         working: Any = JobRow(
             [job for _, job in selectors.bulk_jobs(self.campaign)], many=True
         ).data
-        return Response({"stuck": stuck, "taken": taken.data, "working": working})
+        left = QrelsLeftRow(qrels_left(self.campaign)).data
+        told = {"stuck": stuck, "taken": taken.data, "working": working, "left": left}
+        return Response(told)
 
     @extend_schema(request=DecisionBody, responses={201: DecisionRow})
     def post(self, request: Request, slug: str) -> Response:
@@ -76,7 +92,9 @@ class DecideRest(CampaignView):
     def post(self, request: Request, slug: str) -> Response:
         """Have every drawn pair that nobody has judged or holds get the same grade.
 
-        Preferences are left out.
+        Preferences are left out. With null for a grade, pairs of open batches that have labels,
+        and that nobody is at, are done with those they have: for what qrels leave of pairs that
+        want more.
         """
         given = checked(RestBody, request.data)
         job = decisions.request_rest(campaign=self.campaign, by=self.user, **given)
@@ -89,7 +107,12 @@ class FromQrels(CampaignView):
 
     @extend_schema(request=None, responses={202: JobRow})
     def post(self, request: Request, slug: str) -> Response:
-        """Have drawn pairs judged from the qrels that were uploaded. Preferences are left out."""
+        """Have drawn pairs judged from the qrels that were uploaded. Preferences are left out.
+
+        Qrels are one assessor, and give one label: pairs that want more, by `labels` or
+        `extra_share` of the round, wait for assessors. `left` of the decisions counts what is
+        left, and the `note` of the work says it when it is done.
+        """
         checked(NoBody, request.data)
         job = known_grades.request(campaign=self.campaign, by=self.user)
         return Response(JobRow(job).data, 202)

@@ -28,7 +28,7 @@ from judging.api.serializers import (
 from judging.errors import UserError
 from judging.formats.guess import guess_kind, unknown_kind
 from judging.models import Campaign, Document, Job, Topic, Upload
-from judging.services import described, uploads
+from judging.services import described, taking_in, uploads
 
 EXCERPT = 500
 MAX_FILES = 500
@@ -163,7 +163,7 @@ class Uploads(CampaignView):
 
 class DropDetail(CampaignView):
     section = "Material"
-    access = {"GET": ORGANIZER}
+    access = {"GET": ORGANIZER, "DELETE": ORGANIZER}
 
     @extend_schema(responses=DropRow)
     def get(self, request: Request, slug: str, drop: str) -> Response:
@@ -171,10 +171,41 @@ class DropDetail(CampaignView):
 
         An upload names its `drop`; the files of an archive have that of the archive.
         """
-        found = drops.drop_of(self.campaign, drop)
-        if found is None:
-            raise NotFound("There are no files of this drop.")
-        return Response(DropRow(found).data)
+        return Response(DropRow(_drop(self.campaign, drop)).data)
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, slug: str, drop: str) -> Response:
+        """Remove all files of a drop of which nothing was taken in: only checked, or rejected.
+
+        What is still being read stays, and so does what was taken in.
+        """
+        _drop(self.campaign, drop)
+        taking_in.dismiss(campaign=self.campaign, by=self.user, drop=drop)
+        return Response(status=204)
+
+
+class DropTakeIn(CampaignView):
+    section = "Material"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses={202: DropRow})
+    def post(self, request: Request, slug: str, drop: str) -> Response:
+        """Take in all files of a drop that were only checked and are good; they are read once more.
+
+        Files without errors count as good, also with warnings. 409 where they are read against
+        topics, and the campaign has none; asked again, it does nothing.
+        """
+        checked(NoBody, request.data)
+        _drop(self.campaign, drop)
+        taking_in.take_in_drop(campaign=self.campaign, by=self.user, drop=drop)
+        return Response(DropRow(_drop(self.campaign, drop)).data, status=202)
+
+
+def _drop(campaign: Campaign, drop: str) -> drops.Drop:
+    found = drops.drop_of(campaign, drop)
+    if found is None:
+        raise NotFound("There are no files of this drop.")
+    return found
 
 
 class RunFields(CampaignView):

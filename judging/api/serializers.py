@@ -103,7 +103,10 @@ class MaterialRow(Row):
     documents = IntegerField()
     known_grades = IntegerField()
     uploads_pending = IntegerField()
-    uploads_rejected = IntegerField()
+    uploads_rejected = IntegerField(help_text="Not those that were only to be checked.")
+    copying = serializers.BooleanField(
+        help_text="Files of the campaign from which this one was made are still to come."
+    )
 
 
 class OrganizedCampaignRow(CampaignRow):
@@ -212,6 +215,8 @@ class DropRow(Row):
     warned = IntegerField(help_text="Accepted, or checked, with warnings.")
     refused = IntegerField()
     waiting = IntegerField()
+    to_take_in = IntegerField(help_text="Only checked, and good: these can be taken in at once.")
+    to_dismiss = IntegerField(help_text="Nothing of these was taken in: only checked, or rejected.")
     problems = ProblemKindRow(many=True)
 
 
@@ -314,6 +319,17 @@ class StuckRow(Row):
     judged = IntegerField()
     skips = serializers.ListField(child=CharField(), help_text="Reasons of those who skipped it.")
     nobody_left = serializers.BooleanField()
+
+
+class QrelsLeftRow(Row):
+    """Every pair counts once, by what keeps it from its end."""
+
+    pairs = IntegerField()
+    further = IntegerField(help_text="Qrels have given their one label, and more are wanted.")
+    known = IntegerField(help_text="They would be judged if qrels were asked now.")
+    held = IntegerField(help_text="Their grade is known, and assessors hold or have judged them.")
+    unknown = IntegerField(help_text="Not among the qrels.")
+    compared = IntegerField(help_text="Comparisons of two documents, which qrels do not answer.")
 
 
 class DecisionRow(Row):

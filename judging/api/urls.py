@@ -60,6 +60,9 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("documents/<int:document>/", material.DocumentDetail.as_view(), name="api-document"),
     path("uploads/", material.Uploads.as_view(), name="api-uploads"),
     path("uploads/drops/<slug:drop>/", material.DropDetail.as_view(), name="api-drop"),
+    path(
+        "uploads/drops/<slug:drop>/take-in/", material.DropTakeIn.as_view(), name="api-drop-take-in"
+    ),
     path("runs/fields/", material.RunFields.as_view(), name="api-run-fields"),
     path("uploads/<int:upload>/", material.UploadDetail.as_view(), name="api-upload"),
     path("uploads/<int:upload>/cancel/", material.CancelUpload.as_view(), name="api-upload-cancel"),

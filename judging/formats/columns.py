@@ -67,7 +67,7 @@ class Lines:
         if unknown:
             known = np.array([name in asked for name in self.names], dtype=np.bool_)[self.topic]
             at = self.number[~known]
-            message = f"{_named(unknown)} not among the known topics; {len(at)} lines are left out"
+            message = f"{_named(unknown)} not among the known topics; {_lines(len(at))} left out"
             problems.warning(int(at[0]), "topic", message)
         if len(unknown) == len(self.names):
             problems.error(None, "topic", "expected lines of known topics, found none")
@@ -143,6 +143,10 @@ def repeats(line: IntArray, *keys: NDArray[Any]) -> Iterator[tuple[int, int]]:
 def _named(topics: Sequence[str]) -> str:
     shown = ", ".join(map(show, topics[:_NAMED])) + (", …" if len(topics) > _NAMED else "")
     return f"topic {shown} is" if len(topics) == 1 else f"{len(topics)} topics ({shown}) are"
+
+
+def _lines(count: int) -> str:
+    return "1 line is" if count == 1 else f"{count} lines are"
 
 
 class LineReader(ABC):

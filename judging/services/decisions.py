@@ -5,7 +5,7 @@ fewer labels than wanted is used with those it has (their mean is as unbiased as
 """
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from judging.errors import UserError
@@ -26,8 +26,10 @@ def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
     return _decide_many(Pair.objects.filter(pk=pair.pk), pair.campaign, by, grade, reason)[0]
 
 
-def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Job:
+def request_rest(*, campaign: Campaign, by: User, grade: int | None, reason: str) -> Job:
     """Has a worker give this grade to every unjudged pair (see decide_rest).
+
+    With None it has those that are judged already, and want more labels, done as they are.
 
     Raises UserError as ``decide`` does, and ``rest_under_way`` (409) while the rest is being
     decided otherwise.
@@ -36,17 +38,20 @@ def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Jo
     with transaction.atomic():
         campaigns.lock(campaign.pk)
         _refuse_while_decided_otherwise(campaign, grade, reason)
-        audit.record("ask for rest", by=by, campaign=campaign, grade=grade, reason=reason[:500])
+        asked = "ask for rest" if grade is not None else "ask for labels there are"
+        audit.record(asked, by=by, campaign=campaign, grade=grade, reason=reason[:500])
         data = {"by": by.pk, "grade": grade, "reason": reason}
         return jobs.request("decide-rest", campaign.pk, campaign=campaign, data=data)
 
 
-def _refuse_while_decided_otherwise(campaign: Campaign, grade: int, reason: str) -> None:
+def _refuse_while_decided_otherwise(campaign: Campaign, grade: int | None, reason: str) -> None:
     """Under the campaign's lock: whoever is told yes gets the grade that was asked for."""
     job = Job.objects.filter(kind="decide-rest", target=campaign.pk, state__in=Job.PENDING).first()
     if job is not None and (job.data["grade"], job.data["reason"]) != (grade, reason):
+        given = job.data["grade"]
+        how = "with the labels it has" if given is None else f"as grade {given}"
         message = (
-            f"The rest is being decided as grade {job.data['grade']} already, because:"
+            f"The rest is being decided {how} already, because:"
             f" {job.data['reason']}. Wait until that is done; it shows what is left then."
         )
         raise UserError("rest_under_way", message, status=409)
@@ -64,27 +69,27 @@ def rest(job: jobs.Running) -> None:
 
 
 def decide_rest(
-    *, campaign: Campaign, by: User, grade: int, reason: str, progress: Progress = untold
+    *, campaign: Campaign, by: User, grade: int | None, reason: str, progress: Progress = untold
 ) -> int:
     """Gives every unjudged, unassigned pair of the drawn batches this grade; returns how many.
 
     Opens the batches that wait, so that a census completes. For pairs known to be not relevant;
     preferences are left alone, as none of the campaign's grades answers them.
+
+    With None, pairs of open batches that have labels, and that nobody is at, are done with those:
+    which these are hangs on how many labels there are and never on what they say, and the mean of
+    fewer is as unbiased as that of more.
     """
     _check(campaign.max_grade, grade, reason)
-    while batches.open_next(campaign.pk):
+    while grade is not None and batches.open_next(campaign.pk):
         pass
-    open_pairs = Pair.objects.filter(
-        campaign=campaign,
-        other="",
-        decided=False,
-        held=0,
-        pk__in=batches.unfinished_pairs(campaign.pk),
-    )
+    free = Q(held=0, other="") if grade is not None else Q(judged__gte=1, held=F("judged"))
+    rows = Pair.objects.filter(free, campaign=campaign, decided=False)
+    open_pairs = rows.filter(pk__in=batches.unfinished_pairs(campaign.pk))
     ids = list(open_pairs.order_by("pk").values_list("pk", flat=True))
     done = 0
     for start in range(0, len(ids), CHUNK):
-        chunk = Pair.objects.filter(pk__in=ids[start : start + CHUNK], held=0)
+        chunk = Pair.objects.filter(free, pk__in=ids[start : start + CHUNK])
         done += len(_decide_many(chunk, campaign, by, grade, reason, required=False))
         progress((start + CHUNK) / len(ids), f"{done:,} pairs decided")
     return done

@@ -53,7 +53,7 @@ from judging.models import (
     User,
 )
 from judging.services import audit, campaigns, jobs
-from judging.services.duplicates import COPY, COPY_KNOWN
+from judging.services.duplicates import COPY_KNOWN
 
 DELETE = "delete-campaign"
 CHUNK = 2000
@@ -134,7 +134,7 @@ def why_not(campaign: Campaign) -> str:
         return "People may judge in this campaign. Close it first."
     if selectors.is_being_drawn(campaign):
         return "A round is being drawn right now. Wait until the draw is done."
-    copied = Job.objects.filter(kind__in=(COPY, COPY_KNOWN), state__in=Job.PENDING)
+    copied = Job.objects.filter(kind__in=(selectors.COPY, COPY_KNOWN), state__in=Job.PENDING)
     if any(data.get("campaign") == campaign.pk for data in copied.values_list("data", flat=True)):
         return "Its files are being copied to another campaign. Wait until they are."
     return ""

@@ -17,11 +17,11 @@ from judging.errors import UserError
 from judging.formats.known_pairs import KnownPair
 from judging.formats.problems import Problems
 from judging.models import Campaign, GoldPair, Job, QualityRules, TrainingPair, Upload, User
+from judging.selectors import COPY
 from judging.services import audit, campaigns, gold, jobs, quality, training, uploads
 from judging.services.training import TrainingPlan
 from judging.signals import left_out_asked
 
-COPY = "copy-files"
 COPY_KNOWN = "copy-known-pairs"
 AGAIN_SECONDS = 5
 BEING_READ = "Training and gold follow when all files are read."

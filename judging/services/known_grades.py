@@ -14,6 +14,7 @@ from judging.accounts import QRELS
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Job, Judgment, KnownGrade, Pair, User
+from judging.qrels_left import qrels_left
 from judging.services import audit, batches, bulk, jobs
 from judging.services.jobs import Progress, untold
 
@@ -33,9 +34,11 @@ def request(*, campaign: Campaign, by: User) -> Job:
 
 
 def judge(job: jobs.Running) -> None:
-    """The job of request. Run again it goes on with what is left."""
+    """The job of request. Run again it goes on with what is left, which its note tells."""
     campaign = Campaign.objects.get(pk=job.target)
-    answer(campaign=campaign, by=User.objects.get(pk=job.data["by"]), progress=job.report)
+    done = answer(campaign=campaign, by=User.objects.get(pk=job.data["by"]), progress=job.report)
+    judged = f"{done:,} pair{'' if done == 1 else 's'} judged. {qrels_left(campaign).said}"
+    job.report(1.0, judged.strip())
 
 
 def answer(*, campaign: Campaign, by: User, progress: Progress = untold) -> int:

@@ -193,5 +193,7 @@ def _create(reading: Reading, columns: Columns) -> None:
 def _warn_unknown(reading: Reading, unknown: set[str]) -> None:
     if unknown:
         some = ", ".join(sorted(unknown)[:5])
-        message = f"{len(unknown)} topics are not in the campaign and were left out: {some}."
+        which = "1 topic is" if len(unknown) == 1 else f"{len(unknown)} topics are"
+        was = "was" if len(unknown) == 1 else "were"
+        message = f"{which} not in the campaign and {was} left out: {some}."
         reading.problems.warning(None, "topic", message)

@@ -57,6 +57,19 @@ def decide_rest(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+def use_labels(request: HttpRequest, slug: str) -> HttpResponse:
+    """Pairs that have labels and want more are done with those they have."""
+    user, reason = user_of(request), request.POST.get("reason", "")[:500]
+    campaign = organized_campaign(user, slug)
+    try:
+        service.request_rest(campaign=campaign, by=user, grade=None, reason=reason)
+        messages.success(request, "Pairs that are judged are being done with the labels they have.")
+    except UserError as error:
+        messages.error(request, error.message)
+    return redirect("decisions", slug=slug)
+
+
+@require_POST
 def from_qrels(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     known_grades.request(campaign=organized_campaign(user, slug), by=user)

@@ -16,7 +16,7 @@ from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms_material import UploadForm
 from judging.models import Campaign, Job, Upload
-from judging.services import uploads
+from judging.services import taking_in, uploads
 
 PER_PAGE = 100
 Row = TypeVar("Row", bound=Model)
@@ -68,16 +68,27 @@ def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
 def _rows(request: HttpRequest, campaign: Campaign) -> dict[str, object]:
     rows = selectors.uploads(campaign)
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    _with_reasons([upload for upload, _ in page])
     states = [(upload.pk, upload.state, _work(job)) for upload, job in page]
-    service = workers.serving("upload")
+    service, last = workers.serving("upload"), drops.latest(campaign)
+    copying = selectors.is_being_copied(campaign)
     return {
         "uploads": page,
-        "pending": any(is_pending(upload, job) for upload, job in rows),
+        "pending": copying or any(is_pending(upload, job) for upload, job in rows),
+        "copying": copying,
         "workers": service,
         "drawn": selectors.is_drawn(campaign),
-        "drop": drops.latest(campaign),
-        "token": hashlib.sha256(repr((states, service.missing)).encode()).hexdigest()[:16],
+        "drop": last,
+        "earlier": drops.earlier(campaign, last),
+        "token": hashlib.sha256(repr((states, copying, service.missing)).encode()).hexdigest()[:16],
     }
+
+
+def _with_reasons(rows: list[Upload]) -> None:
+    """Fetches the only error of each file that has one, which its row may show, in one query."""
+    alone = {row.pk: row for row in rows if row.error_count == 1}
+    for pk, errors in Upload.objects.filter(pk__in=alone).values_list("pk", "errors"):
+        alone[pk].errors = errors
 
 
 def _work(job: Job | None) -> tuple[object, ...]:
@@ -128,6 +139,34 @@ def _acted(
     except UserError as error:
         messages.error(request, error.message)
     return redirect("material", slug)
+
+
+@require_POST
+def drop_take_in(request: HttpRequest, slug: str, drop: str) -> HttpResponse:
+    """Takes in all files of a drop that were only checked and are good."""
+    campaign = organized_campaign(user_of(request), slug)
+    try:
+        taken = taking_in.take_in_drop(campaign=campaign, by=user_of(request), drop=drop)
+    except UserError as error:
+        messages.error(request, error.message)
+    else:
+        files = "1 file is" if taken == 1 else f"{taken} files are"
+        said = f"{files} read once more and taken in." if taken else NOTHING_LEFT
+        messages.success(request, said)
+    return redirect("material", slug)
+
+
+@require_POST
+def drop_dismiss(request: HttpRequest, slug: str, drop: str) -> HttpResponse:
+    """Removes all files of a drop of which nothing was taken in."""
+    campaign = organized_campaign(user_of(request), slug)
+    gone = taking_in.dismiss(campaign=campaign, by=user_of(request), drop=drop)
+    said = f"{gone} file{' is' if gone == 1 else 's are'} dismissed." if gone else NOTHING_LEFT
+    messages.success(request, said)
+    return redirect("material", slug)
+
+
+NOTHING_LEFT = "None of these files is left: they are taken in or dismissed already."
 
 
 def topic_list(request: HttpRequest, slug: str) -> HttpResponse:

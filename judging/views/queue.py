@@ -16,6 +16,7 @@ from judging.errors import UserError
 from judging.forms import RestForm
 from judging.forms_queue import SeenForm
 from judging.models import Campaign
+from judging.qrels_left import qrels_left
 from judging.queue import APART, COMMENT, KINDS, WAITING, in_full, queue
 from judging.services import seen
 
@@ -65,7 +66,7 @@ def page(request: HttpRequest, campaign: Campaign, kind: str, form: RestForm) ->
     rows = Paginator(keys, PER_PAGE).get_page(request.GET.get("page"))
     first = rows.start_index() - 1 if keys else 0
     marks = [mark for _, mark in found.done[first : first + len(rows)]] if done else None
-    settled = _settled(campaign)
+    settled, known = _settled(campaign), campaign.known_grades.count()
     count = len(found.done) + settled["taken_count"] + settled["senior_count"]
     context = {
         "campaign": campaign,
@@ -76,7 +77,8 @@ def page(request: HttpRequest, campaign: Campaign, kind: str, form: RestForm) ->
         "items": in_full(campaign, list(rows), marks),
         "query": f"kind={kind}&" if kind else "",
         "drawn": selectors.is_drawn(campaign),
-        "known": campaign.known_grades.count(),
+        "known": known,
+        "left": qrels_left(campaign) if known and kind == WAITING else None,
         "working": selectors.bulk_jobs(campaign),
         "form": form,
         **(settled if done else {}),

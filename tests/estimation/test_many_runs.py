@@ -4,11 +4,12 @@ import re
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from estimation import figures, history_figures, listings, selectors
-from estimation.charts import histories
+from estimation.charts import histories, matrices
 from estimation.models import Round
 from judging.models import Campaign
 from tests.support import evaluation
@@ -105,3 +106,21 @@ def test_the_history_takes_as_many_statements_for_any_number_of_batches(
     with CaptureQueriesContext(connection) as many:
         organizer.get(there)
     assert len(many) <= len(few)
+
+
+def test_a_matrix_of_many_runs_has_one_link_and_stays_small() -> None:
+    """The script moves it; a link for each of 16,512 cells would weigh megabytes."""
+    count = 129
+    tags = [f"run{n}" for n in range(count)]
+    table = [[(j - i >= 40) - (i - j >= 40) for j in range(count)] for i in range(count)]
+    drawn = matrices.verdict_matrix(tags, table, measure="DCG@10")
+    shown = {"chart": drawn, "compare": "/compare/", "measure": "DCG@10"}
+    svg = render_to_string("charts/matrix.svg", shown)
+    assert svg.count("<a ") == 1
+    assert 'href="/compare/?measure=DCG%4010&amp;first=run0&amp;second=run1"' in svg
+    assert 'aria-label="run0 cannot be told from run1"' in svg
+    assert svg.count('data-said="is surely better than …"') == 1
+    alone = render_to_string("charts/matrix.svg", {"chart": drawn, "measure": "DCG@10"})
+    assert len(svg) - len(alone) < 1000
+    assert "<a " not in alone, "reports have no page to lead to"
+    assert "data-said" not in alone

@@ -131,7 +131,7 @@ def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Cl
     evaluation.worker_alive()
     said = text(organizer.get(address("campaign-home", campaign)))
     assert "DCG@10" in said
-    assert "by 2 assessors" in said
+    assert "with 2 assessors" in said
     assert re.search(r"[1-9]\d* of \d+ pairs judged", said)
     assert re.search(r"Batch \d of round 1 is judged", said)
     assert "No worker is alive" not in said

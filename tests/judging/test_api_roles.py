@@ -131,6 +131,8 @@ ALLOWED = {
     (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/{{upload}}/take-in/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/drops/{{drop}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/drops/{{drop}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/drops/{{drop}}/take-in/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}topics/{{topic}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/fields/", "GET"): ORGANIZERS,
@@ -321,7 +323,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 53
+    assert checked == 55
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:

@@ -45,7 +45,7 @@ def test_judgments_are_loaded_without_an_object_for_any(campaign: Campaign) -> N
     assert upload.state == Upload.State.ACCEPTED
     assert upload.summary == {"qrels": 200}
     assert [row["message"] for row in upload.warnings] == [
-        "1 topics are not in the campaign and were left out: 3."
+        "1 topic is not in the campaign and was left out: 3."
     ]
     stored = KnownGrade.objects.order_by("pk").values_list("topic__topic_id", "docno", "grade")
     assert list(stored) == [(str(1 + n % 3), f"dé-{n}", n % 2) for n in range(LINES) if n % 3 != 2]

@@ -35,7 +35,7 @@ from judging.services import (
     members,
     uploads,
 )
-from tests.support import chat, evaluation, factories
+from tests.support import chat, evaluation, factories, gallery_files
 from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 from tests.support import gallery_lessons as lessons
@@ -197,7 +197,7 @@ def _of_rounds() -> list[Shot]:
             states.joined(),
             ("material/runs/", RANKING, "rounds/new/", "rounds/new/?top_up=together"),
         ),
-        *_of_data(),
+        *(*_of_data(), *gallery_files.shown()),
         (states.finished(), ("", "rounds/1/", *TABS)),
         (states.rounds_after_one_another(), ("rounds/", "rounds/1/", "rounds/3/")),
         (states.paused(), ("", RANKING, "settings/", "settings/delete/")),
@@ -480,7 +480,8 @@ def _that_wait() -> list[Shot]:
     shots = _shots("organizer", "/c/planned/", "", "rounds/1/")
     for slug in ("drafted", "drawing", "not-drawn"):
         shots += _shots("organizer", f"/c/{slug}/", "", "rounds/", "rounds/1/")
-    return [*shots, *_asking(), *_files_that_wait(reading)]
+    copied = _shots("organizer", f"/c/{gallery_files.copied().slug}/", "", "material/")
+    return [*shots, *copied, *_asking(), *_files_that_wait(reading)]
 
 
 def _files_that_wait(made: Campaign) -> list[Shot]:

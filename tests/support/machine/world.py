@@ -385,7 +385,7 @@ class World(Talking):
         )
 
     def decide_rest(self, who: int, pick: int, choice: int) -> None:
-        grade = choice % 2
+        grade = (0, 1, None)[choice % 3]
         body = {"grade": grade, "reason": "the rest"}
         job = self.seen.job("decide-rest", self.campaign.pk)
         other = job and job.state in ("queued", "running") and job.data["grade"] != grade
