@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.apps import apps
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
@@ -12,6 +13,12 @@ from judging.models import AuditEntry, Campaign
 
 GONE = "a discarded round"
 CHUNK = 2000
+WORDS = {
+    str(model._meta.model_name): str(model._meta.verbose_name)
+    for app in ("judging", "estimation")
+    for model in apps.get_app_config(app).get_models()
+}
+"""Of the kinds of things that entries are of."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,10 @@ def all_named(campaign: Campaign, rows: QuerySet[AuditEntry]) -> Iterator[Logged
 
 
 def name_of(entry: AuditEntry, names: Mapping[str, str]) -> str:
-    gone = entry.target.startswith("round ")
-    return names.get(entry.target, GONE if gone else entry.target)
+    """Other things than rounds and batches have no number but that of their row."""
+    kind, _, row = entry.target.partition(" ")
+    word = GONE if kind == "round" else f"{WORDS.get(kind, kind)} {row}".strip()
+    return names.get(entry.target, word)
 
 
 def names_of(entries: Iterable[AuditEntry]) -> dict[str, str]:

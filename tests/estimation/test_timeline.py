@@ -55,7 +55,7 @@ def test_what_counts_where_is_said_of_both_rounds(campaign: Campaign, organizer:
     assert [(each.number, each.batches) for each in told] == [(1, batches)]
     said = text(organizer.get(address("round-list", campaign)))
     many = f"round 1 ({batches} batches)"
-    assert f"Estimated together with {many}: their judgments count here too." in said
+    assert f"Estimated together with {many}: what is judged there counts here too." in said
     assert f"Tops up {many}: what is judged there is in its sample for certain" in said
     assert "Its judgments count in round 2, which is estimated together with it." in said
     assert "Its judgments count in round 3, which tops it up: they are in that sample" in said
@@ -74,7 +74,7 @@ def test_rounds_that_a_top_up_fills_up_are_named(campaign: Campaign, organizer: 
     assert "Tops up what is judged." in text(organizer.get(there)), "before it is worked out"
     factories.run_due_jobs()
     said = text(organizer.get(there))
-    assert "Tops up round 1: the chances of pairs there are filled up, and their judgments" in said
+    assert "Tops up round 1: the chances of pairs there are filled up, and what is judged" in said
 
 
 @pytest.mark.slow
