@@ -1,10 +1,10 @@
 """What happened in a campaign lately, in words, from its audit log."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from estimation.models import Round, RoundBatch
+from estimation import logged
 from judging.models import AuditEntry, Campaign
 
 PEOPLE = {
@@ -73,7 +73,7 @@ def lately(campaign: Campaign, limit: int = SHOWN) -> list[Happened]:
     """The latest entries that say something to an organizer, latest first."""
     rows = AuditEntry.objects.filter(campaign=campaign, action__in=[*PEOPLE, *ITSELF])
     entries = list(rows.select_related("actor").order_by("-pk")[:limit])
-    names = _names(entries)
+    names = logged.names_of(entries)
     return [_happened(entry, names) for entry in entries]
 
 
@@ -105,21 +105,3 @@ class _Fact:
             return f"1 {one}"
         count = f"{self.value:,}" if isinstance(self.value, int) else str(self.value)
         return f"{count if self.value else 'no'} {one}s"
-
-
-def _names(entries: Iterable[AuditEntry]) -> dict[str, str]:
-    """How rounds and batches are called that entries have as rows, by what stands there."""
-    targets = [entry.target.split(" ", 1) for entry in entries if " " in entry.target]
-    rounds, batches = (_ids(targets, kind) for kind in ("round", "batch"))
-    found = Round.objects.filter(pk__in=rounds).values_list("pk", "number")
-    links = RoundBatch.objects.filter(batch__in=batches)
-    of_rounds = {f"round {pk}": f"round {number}" for pk, number in found}
-    of_batches = {
-        f"batch {pk}": f"batch {number} of round {of}"
-        for pk, number, of in links.values_list("batch", "number", "round__number")
-    }
-    return of_rounds | of_batches
-
-
-def _ids(targets: Sequence[Sequence[str]], kind: str) -> list[int]:
-    return [int(pk) for name, pk in targets if name == kind]

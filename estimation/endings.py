@@ -1,9 +1,19 @@
-"""What is said of the rule by which a round may end early, and of the end that it made."""
+"""What is said of the rule by which a round may end early, of the end that it made, and of what
+keeps a round from going on."""
+
+from datetime import datetime
 
 from estimation.models import Round
+from judging.models import Campaign
 
 HAND = "hand"
 """The rule of an organizer who ends a round without one."""
+STILL = {
+    Campaign.State.DRAFT: "the campaign is not open yet",
+    Campaign.State.PAUSED: "the campaign is paused",
+    Campaign.State.CLOSED: "the campaign is closed",
+}
+"""Why nobody is handed anything, as the end of a sentence."""
 
 
 def rule_in_words(row: Round) -> str:
@@ -40,3 +50,24 @@ def end_in_words(row: Round) -> str:
     if by_hand:
         return f"Ended by its organizer {after}. {spared}."
     return f"Stopped by its rule {after}: {rule_in_words(row)}. {spared}."
+
+
+def ended_at(row: Round) -> datetime | None:
+    """When a round was stopped; None of one that was not, or of which nobody has noted it."""
+    noted = row.stopping.get("ended")
+    return datetime.fromisoformat(noted) if noted else None
+
+
+def still_because(row: Round) -> str:
+    """Why nobody is handed anything of a round that has not ended; nothing if somebody is."""
+    if not row.is_going:
+        return ""
+    paused = f"round {row.number} is paused" if row.is_paused else ""
+    return STILL.get(Campaign.State(row.campaign.state), paused)
+
+
+def standing(row: Round) -> str:
+    """The state of a round in a word: one that stands still has that of what keeps it."""
+    if row.is_going and row.campaign.state in (Campaign.State.PAUSED, Campaign.State.CLOSED):
+        return str(row.campaign.state)
+    return "paused" if row.is_paused else str(row.state)

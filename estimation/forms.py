@@ -193,6 +193,10 @@ class RoundForm(ShownForm):
         budgets = [self.cleaned_data["budget"], *([was] if isinstance(was, int) else [])]
         return bool(size > min(budgets))
 
+    def typed(self) -> dict[str, Any]:
+        """Whatever stands in the fields, right or wrong, for a form to begin with."""
+        return {name: self[name].data for name in self.fields}
+
     def anew(self) -> RoundPlan:
         """The plan of a new round: if the method is that with which forms begin, it is left open,
         and the round has another one where that could not do what else is chosen."""

@@ -90,11 +90,6 @@ def reports_of(row: Round) -> QuerySet[Report]:
     return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")
 
 
-def files_of(shown: EstimateSet | None) -> list[Report]:
-    """The report files of these estimates, as far as they are made."""
-    return list(shown.reports.filter(refused="")) if shown else []
-
-
 def refused_reports(shown: EstimateSet) -> list[Report]:
     """The files that there are not of these estimates, each with why."""
     return list(shown.reports.exclude(refused="").order_by("name"))

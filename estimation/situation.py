@@ -9,6 +9,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from estimation import selectors, work
+from estimation.endings import still_because
 from estimation.material import taking_part
 from estimation.models import Round
 from judging import selectors as judging
@@ -64,6 +65,12 @@ class Situation:
         """The last of the rounds that pause, where no other one goes on."""
         going = [row for row in self._rounds if row.is_going]
         return going[0] if going and all(row.is_paused for row in going) else None
+
+    @property
+    def still(self) -> str:
+        """Why nothing is judged, though a round has not ended; nothing where one goes on."""
+        reasons = [still_because(row) for row in self._rounds if row.is_going]
+        return reasons[0] if reasons and all(reasons) else ""
 
     @property
     def drawn(self) -> bool:

@@ -1,6 +1,6 @@
 """The rounds of a campaign as they followed one another, and what can be done with each now.
 
-Read in four statements at most, however many rounds and batches there are.
+Read in five statements at most, however many rounds and batches there are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,12 @@ from itertools import takewhile
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from estimation.endings import ended_at, standing, still_because
 from estimation.models import EstimateSet, Round, RoundBatch
 from estimation.scales import Tick, ticks_between
 from estimation.services.extending import why_not
 from judging.models import Batch, Campaign
+from judging.pace import pace
 
 LEAST_WIDTH = 1.5
 """Percent of the axis that the bar of a short round takes, to be seen."""
@@ -44,9 +46,10 @@ class Follower:
 
 @dataclass(frozen=True)
 class RoundLine:
-    """``start`` to ``end`` is from the draw to the last judgment, or to now; ``x`` and ``width``
-    place it on the axis of all rounds, in percent. ``counts`` are rounds whose judgments count in
-    this one, ``counted`` drawn ones in which its own do. ``not_extended`` says why it cannot be.
+    """``start`` to ``end`` is from the draw to the end of the round; to now, if it goes on, and to
+    the last judgment where the campaign does not. ``x`` and ``width`` place it on the axis of all
+    rounds, in percent. ``counts`` are rounds whose judgments count in this one, ``counted`` drawn
+    ones in which its own do. ``not_extended`` says why it cannot be.
     """
 
     round: Round
@@ -71,7 +74,12 @@ class RoundLine:
 
     @property
     def state(self) -> str:
-        return "paused" if self.round.is_paused else str(self.round.state)
+        return standing(self.round)
+
+    @property
+    def still(self) -> str:
+        """Why it stands still, though it has not ended."""
+        return still_because(self.round)
 
     @property
     def can_pause(self) -> bool:
@@ -106,11 +114,13 @@ def timeline(campaign: Campaign) -> Timeline:
     for row in rounds:
         row.campaign = campaign
     batches, behind, named = _batches(campaign), _behind(campaign), _named(rounds)
+    until = _until(campaign, rounds)
     lines = [
         _line(
             row,
             batches.get(row.pk, []),
             _counts(row, behind.get(row.pk), *named.get(row.pk, ([], {}))),
+            until,
         )
         for row in rounds
     ]
@@ -161,18 +171,23 @@ def _behind(campaign: Campaign) -> Mapping[int, EstimateSet]:
     return {each.round_id: each for each in rows.only("round", "number", "batches", "earlier")}
 
 
-def _line(row: Round, links: Sequence[RoundBatch], counts: list[Follower]) -> RoundLine:
+def _until(campaign: Campaign, rounds: Sequence[Round]) -> datetime | None:
+    """To where the bars of rounds go that have not ended."""
+    if campaign.state == Campaign.State.OPEN or not any(row.is_going for row in rounds):
+        return timezone.now()
+    return pace(campaign).latest
+
+
+def _line(
+    row: Round, links: Sequence[RoundBatch], counts: list[Follower], until: datetime | None
+) -> RoundLine:
     states = [each.batch.state for each in links]
     complete = len(list(takewhile(lambda state: state == Batch.State.COMPLETE, states)))
     slices = _slices(links)
-    done = [each.batch.completed for each in links if each.batch.completed]
-    end = None
-    if row.is_drawn:
-        end = max(done, default=row.drawn) if row.has_ended else timezone.now()
     return RoundLine(
         round=row,
         start=row.drawn,
-        end=end,
+        end=_end(row, links, until),
         slices=slices,
         complete=complete,
         pairs=sum(each.pairs for each in slices),
@@ -180,6 +195,15 @@ def _line(row: Round, links: Sequence[RoundBatch], counts: list[Follower]) -> Ro
         counts=counts,
         not_extended=why_not(row, complete=complete),
     )
+
+
+def _end(row: Round, links: Sequence[RoundBatch], until: datetime | None) -> datetime | None:
+    if row.drawn is None:
+        return None
+    if not row.has_ended:
+        return max(row.drawn, until or row.drawn)
+    done = [each.batch.completed for each in links if each.batch.completed]
+    return ended_at(row) or max(done, default=row.drawn)
 
 
 def _counts(

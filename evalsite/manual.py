@@ -18,6 +18,8 @@ from markdown_it.token import Token
 ROOT = Path(settings.BASE_DIR) / "docs"
 PICTURES = {".png": "image/png", ".svg": "image/svg+xml"}
 HEADINGS = ("h2", "h3")
+CODE = ("fence", "code_block")
+"""Between fences, or further in: formulas are written so."""
 
 
 def page(request: HttpRequest, path: str) -> HttpResponseBase:
@@ -76,12 +78,12 @@ def _in_regions(tokens: list[Token]) -> list[Token]:
     found: list[Token] = []
     numbers = itertools.count(1)
     for token in tokens:
-        if token.type in ("table_open", "fence"):
-            kind = "Code" if token.type == "fence" else "Table"
+        if token.type in ("table_open", *CODE):
+            kind = "Code" if token.type in CODE else "Table"
             named = {"role": "region", "tabindex": "0", "aria-label": f"{kind} {next(numbers)}"}
             found.append(Token("region_open", "div", 1, attrs={"class": "table-wrap", **named}))
         found.append(token)
-        if token.type in ("table_close", "fence"):
+        if token.type in ("table_close", *CODE):
             found.append(Token("region_close", "div", -1))
     return found
 

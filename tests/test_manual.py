@@ -37,6 +37,7 @@ def test_every_page_is_served_as_the_policy_wants_it(path: str, reader: Client) 
     text = page.content.decode()
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", text)
     assert "<!-- " not in text
+    assert text.count("<pre>") == text.count('aria-label="Code '), "code scrolls in its own box"
 
 
 @pytest.mark.slow

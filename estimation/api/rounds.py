@@ -79,7 +79,7 @@ class Rounds(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """The rounds of a campaign."""
         pages = Pages()
-        found = selectors.rounds_of(self.campaign).select_related(*NAMED)
+        found = selectors.rounds_of(self.campaign).select_related("campaign", *NAMED)
         rows = pages.paginate_queryset(found, request) or []
         return pages.get_paginated_response(_shown(rows, RoundRow))
 

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.options import answers
-from estimation.endings import end_in_words
+from estimation.endings import HAND, end_in_words, ended_at, still_because
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import choices
 from estimation.services.report_files.table import PURPOSES, REPORTS
@@ -53,19 +53,21 @@ class FailedWorkRow(Row):
 
 
 class StoppingRow(Row):
-    """The end that a rule has made; null while it has not come true."""
+    """The end that a rule or an organizer has made; null while neither has."""
 
-    rule = serializers.ChoiceField(Round.Stop.choices)
+    rule = serializers.ChoiceField([*Round.Stop.choices, (HAND, "Ended by its organizer")])
     batch = IntegerField(help_text="After which it came true, …")
     batches = IntegerField(help_text="… of so many that were planned.")
     saved = IntegerField(
         allow_null=True, help_text="Judgments that nobody has to give; null: not ended yet."
     )
+    ended = DateTimeField(allow_null=True, help_text="Null: not ended yet.")
     text = CharField()
 
     def get_attribute(self, instance: Round) -> dict[str, Any] | None:
         found = instance.stopping
-        return {"saved": None, **found, "text": end_in_words(instance)} if found else None
+        said = {"saved": None, **found, "ended": ended_at(instance)}
+        return said | {"text": end_in_words(instance)} if found else None
 
 
 class RoundRow(Row):
@@ -79,8 +81,15 @@ class RoundRow(Row):
     paused = DateTimeField(
         allow_null=True, help_text="Since when none of its batches is handed out."
     )
+    stands_still = serializers.SerializerMethodField(
+        help_text="Why nobody is handed anything of it though it is drawn and has not ended: it is "
+        "paused, or the campaign is. Empty: somebody is."
+    )
     stopping = StoppingRow(allow_null=True)
     jobs = JobsRow()
+
+    def get_stands_still(self, row: Round) -> str:
+        return still_because(row)
 
     def get_fields(self) -> dict[str, Any]:
         """What there is to say of a round, the choices after its state."""

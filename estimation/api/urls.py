@@ -6,6 +6,7 @@ from estimation.api import (
     compared,
     data,
     label_quality,
+    log,
     machines,
     overview,
     predictions,
@@ -15,6 +16,7 @@ from estimation.api import (
 )
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
+    path("audit/", log.Audit.as_view(), name="api-audit"),
     path("overview/", overview.Overview.as_view(), name="api-overview"),
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
     path("runs/<int:run>/", data.RunDetail.as_view(), name="api-run"),

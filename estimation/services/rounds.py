@@ -132,7 +132,8 @@ def discard(*, row: Round, by: User) -> None:
         _drafted(row)
         Job.objects.filter(kind__in=["preview", "draw"], target=row.pk).delete()
         leftovers.discard(row)
-        audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
+        told = {"number": row.number}
+        audit.record("discard round", by=by, campaign=row.campaign_id, target=row, **told)
         Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
 
 

@@ -20,6 +20,7 @@ round that tops up alone takes it for certain (`services.topping`).
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.results import MeasureResult
@@ -101,8 +102,9 @@ def stop(job: jobs.Running) -> None:
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
         left = batches.drop(list(served.order_by("batch").values_list("batch", flat=True)))
         saved = left + _never_planned(row, served)
-        Round.objects.filter(pk=row.pk).update(stopping=row.stopping | {"saved": saved})
         told = row.stopping | {"saved": saved}
+        ended = {"ended": timezone.now().isoformat()}
+        Round.objects.filter(pk=row.pk).update(stopping=told | ended)
         audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **told)
 
 

@@ -29,6 +29,8 @@ register = template.Library()
 register.filter("further_choices", facts_of)
 register.filter("ends", endings.plan_in_words)
 register.filter("ended", endings.end_in_words)
+register.filter("standing", endings.standing)
+register.filter("still", endings.still_because)
 
 
 @register.simple_tag
@@ -103,7 +105,7 @@ _matrices = Kept(16)
 @register.inclusion_tag("estimation/_forecast.html")
 def forecast_figure(table: RankingTable) -> dict[str, Any]:
     """What more judgments will bring, beside what was foretold and what came."""
-    return {"figure": forecasts.forecast_figure(table)}
+    return {"figure": forecasts.forecast_figure(table), "campaign": table.round.campaign}
 
 
 @register.inclusion_tag("estimation/_race.html")

@@ -15,7 +15,7 @@ from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.situation import Situation
 from estimation.topic_figures import difference_chart, topic_figure
-from estimation.views.reports import in_order
+from estimation.views.reports import exports
 from estimation.views.rounds import round_of
 from estimation.work import OF_NUMBERS, FailedWork, failed_for
 from judging.access import (
@@ -130,7 +130,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     if not polled:
         results = listings.results_of(campaign)
         context |= {"results": results, "together": any(each.earlier for each in results)}
-        context |= {"files": in_order(listings.files_of(shown.estimate_set))}
+        context |= {"exports": exports(shown.estimate_set)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     if request.GET.get("body") != body:
         context |= {"swap_body": True} | _body(request, shown, page)

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from estimation.endings import still_because
 from estimation.forms import ExtendForm
 from estimation.services import extending, pausing, stopping
 from estimation.timeline import timeline
@@ -32,7 +33,9 @@ def round_pause(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 def round_resume(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     pausing.resume(row=round_of(campaign, number), by=user_of(request))
-    messages.success(request, f"Round {number} goes on.")
+    still = still_because(round_of(campaign, number))
+    said = f"Round {number} pauses no more, but stands still: {still}."
+    messages.success(request, said if still else f"Round {number} goes on.")
     return redirect("round-list", slug)
 
 

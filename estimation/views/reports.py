@@ -1,6 +1,7 @@
 """Reports: made by the worker, kept, downloaded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -9,9 +10,9 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST
 
 from estimation import listings, selectors
-from estimation.models import Report
+from estimation.models import EstimateSet, Report
 from estimation.services import files, reports
-from estimation.services.report_files.kinds import GROUPS
+from estimation.services.report_files.kinds import GROUPS, ReportKind
 from estimation.services.report_files.table import REPORTS
 from estimation.views.rounds import failure, pending, round_of
 from judging import selectors as judging
@@ -21,6 +22,9 @@ from judging.services import pseudonyms
 from judging.workers import serving
 
 BODY = ("<main", "</main>")
+KINDS_BY_GROUP = [
+    (group, [kind for kind in REPORTS.values() if kind.group == group]) for group in GROUPS
+]
 
 
 def report_current(request: HttpRequest, slug: str) -> HttpResponse:
@@ -113,6 +117,48 @@ def in_order(made: Iterable[Report]) -> list[Report]:
         made,
         key=lambda each: (GROUPS.index(REPORTS[each.name].group), names.index(each.name)),
     )
+
+
+@dataclass(frozen=True)
+class Export:
+    """A kind of file in the menu: ``made``, or ``refused`` with why there is none, or neither."""
+
+    kind: ReportKind
+    made: Report | None
+    refused: str
+
+
+@dataclass(frozen=True)
+class Exports:
+    """All kinds of files, by what they are good for, and what there is of some estimates."""
+
+    groups: Sequence[tuple[str, list[Export]]]
+
+    @property
+    def _all(self) -> list[Export]:
+        return [each for _, several in self.groups for each in several]
+
+    @property
+    def some(self) -> bool:
+        return any(each.made for each in self._all)
+
+    @property
+    def lacking(self) -> bool:
+        return any(not each.made and not each.refused for each in self._all)
+
+
+def exports(shown: EstimateSet | None) -> Exports:
+    there = {each.name: each for each in shown.reports.all()} if shown else {}
+    groups = [
+        (group, [_export(kind, there.get(kind.name)) for kind in several])
+        for group, several in KINDS_BY_GROUP
+    ]
+    return Exports(groups)
+
+
+def _export(kind: ReportKind, row: Report | None) -> Export:
+    refused = row.refused if row else ""
+    return Export(kind, None if refused else row, refused)
 
 
 def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:

@@ -1,5 +1,6 @@
 """Rounds: planned, previewed, drawn."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -35,15 +36,22 @@ CHANGED_SINCE = (
     "it says now, and draw that."
 )
 
-ADDING = {"method": with_option("top_up")[0], "top_up": True}
-TOP_UPS = {"together": ADDING | {"with_earlier": True}, "alone": ADDING}
-"""What the links of the page for a new round choose beforehand."""
+ADDING = {
+    "method": with_option("top_up")[0], "top_up": True, "with_earlier": False,
+    "topic_minimum": 1, "further": 0.0, "more_predictions": [],
+}  # fmt: skip
+TOP_UPS: dict[str, dict[str, object]] = {
+    "together": ADDING | {"with_earlier": True},
+    "alone": ADDING,
+}
+"""What the buttons of the page for a new round choose, and links to it, by ``top_up``."""
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
     row = selectors.rounds_of(campaign).filter(number=number).first()
     if row is None:
         raise Http404("No such round.")
+    row.campaign = campaign
     return row
 
 
@@ -52,9 +60,12 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     before = selectors.current_round(campaign)
     initial = values_of(before, same_seed=False) if before else {}
-    initial |= TOP_UPS.get(request.GET.get("top_up", ""), {})
-    form = RoundForm(campaign, request.POST or None, initial=initial)
-    if request.method == "POST" and form.is_valid():
+    button = request.POST.get("add", "")
+    if button:
+        initial |= RoundForm(campaign, request.POST).typed()
+    initial |= topping_up(button or request.GET.get("top_up", ""), initial)
+    form = RoundForm(campaign, None if button else request.POST or None, initial=initial)
+    if form.is_valid():
         try:
             row = rounds.draft(campaign=campaign, by=user_of(request), plan=form.anew())
             _tell_of_method(request, form, row)
@@ -65,6 +76,15 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     ready = taking_part(campaign).exists()
     context = {"campaign": campaign, "form": form, "ready": ready, "news": news}
     return render(request, "estimation/round_new.html", context)
+
+
+def topping_up(way: str, initial: Mapping[str, object]) -> dict[str, object]:
+    """What is chosen to top up in a way; nothing in none. The best run alone is found by learning
+    from batches, so that who looked for it has the ranking of all."""
+    chosen = dict(TOP_UPS.get(way, {}))
+    if chosen and initial.get("goal") == Round.Goal.WINNER:
+        chosen["goal"] = Round.Goal.RANKING
+    return chosen
 
 
 def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:

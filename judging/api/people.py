@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from judging import browsing, people, selectors
+from judging import people, selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, Flag, NoBody, Text, checked
 from judging.api.pagination import PageQuery, page_shape
-from judging.api.serializers import AuditRow, MemberRow, NewMemberRow
+from judging.api.serializers import MemberRow, NewMemberRow
 from judging.api.serializers_people import AddedRow, ExclusionRow, PersonDetailRow, PersonRow
 from judging.models import Exclusion, Letter, Membership, User
 from judging.person import look_at
@@ -208,23 +208,3 @@ class ExclusionBack(CampaignView):
         exclusions.take_back(exclusion=row, by=self.user, **given)
         row.refresh_from_db()
         return Response(ExclusionRow(row).data)
-
-
-class WhichEntries(PageQuery):
-    action = Text(max_length=150, default="", allow_blank=True, help_text="Of one kind; else all.")
-    actor = Text(
-        max_length=150, default="", allow_blank=True, help_text="Of one user name; else of all."
-    )
-
-
-class Audit(CampaignView):
-    section = "People"
-    query = WhichEntries
-    access = {"GET": ORGANIZER}
-
-    @extend_schema(responses=page_shape(AuditRow))
-    def get(self, request: Request, slug: str) -> Response:
-        """Who did what in this campaign, latest first."""
-        asked = {name: self.asked[name] for name in ("action", "actor")}
-        rows = browsing.log(self.campaign, **asked)
-        return page(request, rows, AuditRow)

@@ -370,12 +370,3 @@ class NewMemberRow(Row):
         help_text="Where an account without a password sets one; told here only.",
     )
     letter = LetterRow(allow_null=True, help_text="The last one that invites them; or none did.")
-
-
-class AuditRow(Row):
-    id = IntegerField()
-    actor = CharField(allow_null=True, source="actor.username", default=None)
-    action = CharField()
-    target = CharField()
-    data = serializers.DictField()  # type: ignore[assignment]
-    created = DateTimeField()

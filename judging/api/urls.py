@@ -183,5 +183,4 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("queue/", queue.Queue.as_view(), name="api-queue"),
     path("queue/seen/", queue.Seen.as_view(), name="api-queue-seen"),
     path("queue/unseen/", queue.Unseen.as_view(), name="api-queue-unseen"),
-    path("audit/", people.Audit.as_view(), name="api-audit"),
 ]

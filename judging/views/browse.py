@@ -1,23 +1,19 @@
-"""Looking through judgments, pairs, and what was done: for organizers."""
+"""Looking through judgments and pairs: for organizers."""
 
-import json
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from judging import browsing, norming, selectors
 from judging.access import organized_campaign, user_of
-from judging.formats.csvfile import csv_lines
 from judging.forms_browse import JudgmentSearch
 from judging.forms_gold import MarkForm
 from judging.forms_queue import SeniorForm
 from judging.models import Pair
 
 PER_PAGE = 50
-LOG_COLUMNS = ("when", "who", "action", "target", "data")
 
 
 def judgment_list(request: HttpRequest, slug: str) -> HttpResponse:
@@ -59,46 +55,6 @@ def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "senior_form": SeniorForm(pair=pair) if pair.judged and not pair.gold else None,
     }
     return render(request, "judging/pair_detail.html", context)
-
-
-def audit_log(request: HttpRequest, slug: str) -> HttpResponse:
-    """What was done in the campaign, by whom."""
-    campaign = organized_campaign(user_of(request), slug)
-    asked = _asked_of_log(request)
-    page = Paginator(browsing.log(campaign, **asked), PER_PAGE).get_page(request.GET.get("page"))
-    context = {
-        "campaign": campaign,
-        "rows": page,
-        "kinds": browsing.log_kinds(campaign),
-        "asked": asked,
-        "query": _without_page(request),
-    }
-    return render(request, "judging/audit_log.html", context)
-
-
-def audit_file(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """What the page shows as CSV, in its order: all of it, or what is chosen there."""
-    campaign = organized_campaign(user_of(request), slug)
-    asked = _asked_of_log(request)
-    rows = (
-        (
-            entry.created.isoformat(),
-            entry.actor.get_username() if entry.actor else "",
-            entry.action,
-            entry.target,
-            json.dumps(entry.data),
-        )
-        for entry in browsing.log(campaign, **asked).iterator(chunk_size=2000)
-    )
-    lines = csv_lines(LOG_COLUMNS, rows)
-    answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{slug}-audit.csv"'
-    return answer
-
-
-def _asked_of_log(request: HttpRequest) -> dict[str, str]:
-    asked = {name: request.GET.get(name, "")[:150] for name in ("action", "actor")}
-    return {name: "".join(filter(str.isprintable, text)) for name, text in asked.items()}
 
 
 def _without_page(request: HttpRequest) -> str:

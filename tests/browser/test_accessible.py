@@ -120,6 +120,7 @@ def looks(page: Page, each_look: Sequence[Look] = LOOKS) -> list[str]:
         found += [f"{name}: scrolls unseen: {each}" for each in page_checks.unsigned(page)]
         found += [f"{name}: covered: {each}" for each in page_checks.covered_labels(page)]
         found += [f"{name}: axis apart: {each}" for each in page_checks.apart(page)]
+        found += [f"{name}: scrolls sideways: {each}" for each in page_checks.sideways(page)]
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     return found
@@ -172,6 +173,32 @@ def test_every_page(
             if shot.status >= 400:
                 forget_the_status(console_errors)
     assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+@pytest.mark.timeout(600)
+def test_no_page_scrolls_sideways(site: Site, gallery: dict[str, Any], pages: Pages) -> None:
+    """Every page of a campaign, from the resolver, with names as long as people give them."""
+    found = {}
+    for address in gallery["long"]:
+        pages["organizer"].set_viewport_size(NARROW)
+        answer = pages["organizer"].goto(site.url + address)
+        assert answer is not None
+        assert answer.status == 200, address
+        if pages["organizer"].locator("#main").count():  # else it is a part of a page
+            found[address] = wider_than(pages["organizer"])
+    assert len(found) > 50
+    assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+def wider_than(page: Page) -> list[str]:
+    """What sticks out of the window on a phone, a tablet and wide, also of what is folded away."""
+    found = []
+    for unfold in ("false", "true"):
+        page.evaluate(f"document.querySelectorAll('details').forEach((e) => e.open ||= {unfold})")
+        for width in (390, 820, 1280):
+            page.set_viewport_size(ViewportSize(width=width, height=844))
+            found += [f"{width}: {each}" for each in page_checks.sideways(page)]
+    return found
 
 
 HAS_NO_HELP = ("judge", "training", "norming-desk", "judge-correct", "manual", "manual-start")
@@ -339,6 +366,7 @@ def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> Non
             "<tr><td><svg class='chart' width='60'></svg></td></tr></table>",
             "axis apart",
         ),
+        ("<h1>a</h1><div style='width: 500px'>b</div>", "scrolls sideways: <div style"),
     ],
 )
 def test_what_is_hard_to_read_is_found(page: Page, body: str, told: str) -> None:

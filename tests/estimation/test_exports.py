@@ -1,6 +1,7 @@
 """Files to take along: pseudonyms, chances, workbooks, and files that other programs read."""
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -353,3 +354,35 @@ def test_files_stand_in_groups(judged: Round, organizer: Client) -> None:
     places = [page.index(f">{group}<") for group in ("To read", "For a paper", "Numbers")]
     assert places == sorted(places)
     assert page.index("report.pdf") < page.index("tables.tex") < page.index("estimates.xlsx")
+
+
+def test_the_menu_has_every_file_whether_it_is_made_or_not(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drawn(campaign)
+
+    def menu() -> str:
+        page = organizer.get(address("live", campaign, 1)).content.decode()
+        shown = page[page.index('id="export-menu"') : page.index("menu-foot")]
+        assert [name for name in REPORTS if f">{name}<" not in shown] == []
+        assert address("comments-file", campaign) in shown
+        assert address("audit-file", campaign) in shown
+        return shown
+
+    assert "When the first batch is complete" in (before := menu())
+    assert "not made yet" not in before
+    assert "<form" not in before
+    evaluation.judge(campaign, 45)
+    assert menu().count("not made yet") == len(REPORTS)
+    assert "Make the files" in menu()
+    made = evaluation.made_reports(row, "estimates.csv", "qrels-strata.txt")
+    whole = menu()
+    assert whole.count("not made yet") == len(REPORTS) - 2
+    assert "Make what is missing" in whole
+    assert whole.count("Why not?") == 1, "of strata of unequal chances"
+    (one,) = [each for each in made if each.file]
+    there = address("report-file", campaign, 1, one.pk)
+    assert f'href="{there}"' in whole
+    assert one.digest in whole
+    content = b"".join(organizer.get(there))
+    assert hashlib.sha256(content).hexdigest() == one.digest

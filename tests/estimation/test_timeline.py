@@ -1,19 +1,24 @@
 """Rounds one after another: what was judged, what counts where, and what can be done."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from estimation import selectors
 from estimation.models import Round
 from estimation.scales import ticks_between
-from estimation.services import pausing, rounds
+from estimation.services import pausing, rounds, stopping
 from estimation.timeline import timeline
-from judging.models import Campaign
-from tests.support import evaluation
+from judging.models import Assignment, AuditEntry, Batch, Campaign
+from judging.services import campaigns
+from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -49,8 +54,27 @@ def test_what_counts_where_is_said_of_both_rounds(campaign: Campaign, organizer:
     told = {line.round.number: line for line in timeline(campaign).lines}[2].counts
     assert [(each.number, each.batches) for each in told] == [(1, batches)]
     said = text(organizer.get(address("round-list", campaign)))
-    assert "Takes what was judged in round 1 for certain" in said
-    assert "Its judgments count in round 2." in said
+    many = f"round 1 ({batches} batches)"
+    assert f"Estimated together with {many}: what is judged there counts here too." in said
+    assert f"Tops up {many}: what is judged there is in its sample for certain" in said
+    assert "Its judgments count in round 2, which is estimated together with it." in said
+    assert "Its judgments count in round 3, which tops it up: they are in that sample" in said
+    assert said.count("top-up") == 2, "the drawn one and the draft"
+
+
+@pytest.mark.slow
+def test_rounds_that_a_top_up_fills_up_are_named(campaign: Campaign, organizer: Client) -> None:
+    evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 1000)
+    chosen = {"top_up": True, "with_earlier": True, "budget": 20, "extra_share": 0.0}
+    rounds.draft(
+        campaign=campaign, by=campaign.created_by, plan=evaluation.plan(**chosen, seed="x")
+    )
+    there = address("round-list", campaign)
+    assert "Tops up what is judged." in text(organizer.get(there)), "before it is worked out"
+    factories.run_due_jobs()
+    said = text(organizer.get(there))
+    assert "Tops up round 1: the chances of pairs there are filled up, and what is judged" in said
 
 
 @pytest.mark.slow
@@ -80,6 +104,92 @@ def test_what_can_be_done_follows_from_the_state(campaign: Campaign, organizer: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("state", "why"), [("paused", "is paused"), ("closed", "is closed")])
+def test_a_round_stands_still_with_its_campaign(
+    campaign: Campaign, organizer: Client, state: str, why: str
+) -> None:
+    """Everywhere: on its line, its own page, the overview and by REST."""
+    evaluation.worker_alive()
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 30)
+    there, single = address("round-list", campaign), address("round-detail", campaign, 1)
+    asked = f"/api/campaigns/{campaign.slug}/rounds/"
+    assert "Goes on" in text(organizer.get(there))
+    assert organizer.get(f"{asked}1/").json()["stands_still"] == ""
+    {"paused": campaigns.pause, "closed": campaigns.close}[state](
+        campaign=campaign, by=campaign.created_by
+    )
+    said, line = text(organizer.get(there)), timeline(campaign).lines[0]
+    assert f"Stands still: the campaign {why}" in said
+    assert "Goes on" not in said
+    assert (line.state, line.end) == (state, Assignment.objects.latest("created").created)
+    assert f"It stands still: the campaign {why}." in text(organizer.get(single))
+    for told in (organizer.get(f"{asked}1/").json(), organizer.get(asked).json()["results"][0]):
+        assert told["stands_still"] == f"the campaign {why}"
+    home = text(organizer.get(address("campaign-home", campaign)))
+    assert f"Nothing: the campaign {why}." in home
+    assert "under way" not in home
+    assert ("would" if state == "closed" else "will") in re.findall(
+        r"What more judgments (\w+) bring", home
+    )
+    if state == "paused":
+        pausing.pause(row=row, by=row.created_by)
+        answer = organizer.post(address("round-resume", campaign, 1), follow=True)
+        assert "pauses no more, but stands still: the campaign is paused." in text(answer)
+
+
+@pytest.mark.slow
+def test_a_round_that_pauses_says_so_by_rest_and_on_its_page(
+    judged: Round, organizer: Client
+) -> None:
+    evaluation.worker_alive()
+    pausing.pause(row=judged, by=judged.created_by)
+    single = organizer.get(address("round-detail", judged.campaign, 1))
+    assert "It stands still: round 1 is paused." in text(single)
+    assert "Nothing: round 1 is paused." in text(
+        organizer.get(address("campaign-home", judged.campaign))
+    )
+    told = organizer.get(f"/api/campaigns/{judged.campaign.slug}/rounds/1/").json()
+    assert told["stands_still"] == "round 1 is paused"
+
+
+@pytest.mark.slow
+def test_a_round_ends_when_it_is_ended(judged: Round, organizer: Client) -> None:
+    """Not when its last complete batch was: days may lie between."""
+    there = address("round-list", judged.campaign)
+    days_ago = timezone.now() - timedelta(days=5)
+    Round.objects.update(drawn=days_ago)
+    Batch.objects.filter(state=Batch.State.COMPLETE).update(completed=days_ago)
+    stopping.by_hand(row=judged, by=judged.created_by)
+    said = text(organizer.get(there))
+    assert "Is being ended" in said
+    assert "Goes on" not in said
+    begun = timezone.now()
+    factories.run_due_jobs()
+    end = timeline(judged.campaign).lines[0].end
+    assert end is not None
+    assert begun <= end <= timezone.now()
+    assert f"Ended {end:%-d %b %Y, %H:%M}" in text(organizer.get(there))
+    told = organizer.get(f"/api/campaigns/{judged.campaign.slug}/rounds/1/").json()["stopping"]
+    assert (told["rule"], datetime.fromisoformat(told["ended"])) == ("hand", end)
+
+
+@pytest.mark.slow
+def test_rounds_that_ended_before_this_was_noted_have_the_time_of_the_log(judged: Round) -> None:
+    stopping.by_hand(row=judged, by=judged.created_by)
+    factories.run_due_jobs()
+    judged.refresh_from_db()
+    noted = judged.stopping.pop("ended")
+    judged.save()
+    migration = import_module("estimation.migrations.0029_when_rounds_ended")
+    migration.fill(apps, None)
+    judged.refresh_from_db()
+    logged = AuditEntry.objects.get(action="stop round").created
+    assert datetime.fromisoformat(judged.stopping["ended"]) == logged
+    assert abs(logged - datetime.fromisoformat(noted)) < timedelta(minutes=1)
+
+
+@pytest.mark.slow
 def test_more_rounds_and_batches_are_no_more_statements(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -97,6 +207,8 @@ def test_more_rounds_and_batches_are_no_more_statements(
     evaluation.drawn(campaign, seed="w", method="adaptive", batch_size=6, extra_share=0.0)
     evaluation.drafted(campaign, seed="x")
     assert statements() == few == 4
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+    assert statements() == 5
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.forms import values_of
 from estimation.models import Draw, EstimateSet, Round
-from estimation.services import choices, estimates, redrawing
+from estimation.services import choices, estimates, redrawing, rounds
 from estimation.services.collections import columns_of
 from judging.errors import UserError
 from judging.models import Campaign, Job, Judgment
@@ -373,6 +373,37 @@ def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
         assert form.initial["method"] == ("poisson" if together is not None else method)
     topped_up(campaign)
     assert "joined since" not in text(organizer.get(page))
+
+
+def test_a_button_that_tops_up_keeps_what_was_typed(campaign: Campaign, organizer: Client) -> None:
+    judged(campaign)
+    page = address("round-new", campaign)
+    shown = organizer.get(page).content.decode()
+    assert '<button class="btn" form="new-round" name="add" value="together"' in shown
+    typed = {
+        "measure": "DCG@5", "budget": "37", "goal": "winner", "reported": "P@10, nonsense(",
+        "labels": "2", "extra_share": "0", "prior": "rank", "method": "adaptive", "further": "1.5",
+        "seed": "typed", "interval": "student", "topic_minimum": "5", "stop_when": "",
+    }  # fmt: skip
+    for way, together in (("together", True), ("alone", False)):
+        answer = organizer.post(page, typed | {"add": way})
+        assert answer.status_code == 200
+        assert not Round.objects.exclude(number=1).exists(), "nothing is planned by it"
+        form = answer.context["form"]
+        assert not form.is_bound, "what is wrong is said when it is sent"
+        kept = ("measure", "budget", "reported", "labels", "seed")
+        assert {name: form[name].value() for name in kept} == {n: typed[n] for n in kept}
+        chosen = [form[name].value() for name in ("method", "top_up", "with_earlier", "goal")]
+        assert chosen == ["poisson", True, together, "ranking"], "no top-up looks for the best"
+        sent = {name: form[name].value() for name in form.fields} | {"reported": "P@10"}
+        flags = {name: "on" for name, value in sent.items() if value is True}
+        rest = {name: value for name, value in sent.items() if value not in (None, True, False)}
+        assert organizer.post(page, rest | flags).status_code == 302
+        row = Round.objects.latest("number")
+        assert (row.measure, row.budget, row.top_up, row.with_earlier) == (
+            "DCG@5", 37, True, together,
+        )  # fmt: skip
+        rounds.discard(row=row, by=campaign.created_by)
 
 
 def test_the_next_round_is_no_top_up_by_itself(campaign: Campaign) -> None:

@@ -39,6 +39,7 @@ from tests.support import chat, evaluation, factories, gallery_files
 from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 from tests.support import gallery_lessons as lessons
+from tests.support import gallery_long as long_names
 from tests.support import gallery_norms as talks
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
@@ -66,7 +67,7 @@ def build() -> None:
     User.objects.filter(username__in=["organizer", "beginner"]).update(is_organizer=True)
     User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
     made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _of_machines()]
-    made.append(_of_crowd_links(users))
+    made, wide = [*made, _of_crowd_links(users)], long_names.addresses()
     made.append(_that_wait())
     made.append(_of_admins())
     shots = [vars(shot) for part in made for shot in part]
@@ -75,7 +76,7 @@ def build() -> None:
     )
     sessions = {name: _session(user) for name, user in users.items()}
     sessions["halfway"] = accounts.halfway(users["admin"])
-    print(json.dumps({"sessions": sessions, "shots": shots}))
+    print(json.dumps({"sessions": sessions, "shots": shots, "long": wide}))
 
 
 def _session(user: User) -> str:

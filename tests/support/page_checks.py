@@ -83,6 +83,16 @@ APART = """() => [...document.querySelectorAll("table:has(svg.axis)")]
     return [...table.querySelectorAll("td svg.chart")].filter((row) => row.checkVisibility())
       .some((row) => ends(row).some((end, n) => Math.abs(end - axis[n]) > 2));
   }).map((e) => e.outerHTML.slice(0, 120))"""
+SIDEWAYS = """() => {
+  const page = document.scrollingElement, width = page.clientWidth;
+  if (page.scrollWidth <= width) return [];
+  const own = (e) => { for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
+    if (getComputedStyle(p).overflowX !== "visible") return true;
+    return false; };
+  const out = [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && !own(e))
+    .filter((e) => e.getBoundingClientRect().right + scrollX > width + 1);
+  return (out.length ? out : [page]).slice(0, 3).map((e) => e.outerHTML.slice(0, 120));
+}"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
   .filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]))"""
 
@@ -130,6 +140,11 @@ def covered_labels(page: Page) -> list[str]:
 def apart(page: Page) -> list[str]:
     """Tables of plots whose axis is not as wide as their rows, or stands elsewhere."""
     return list(page.evaluate(APART))
+
+
+def sideways(page: Page) -> list[str]:
+    """What is wider than the window, and scrolls not in a box of its own but with the page."""
+    return list(page.evaluate(SIDEWAYS))
 
 
 def heading_problems(page: Page) -> list[str]:

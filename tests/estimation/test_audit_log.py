@@ -1,0 +1,92 @@
+"""The audit log calls rounds and batches as pages do, wherever it is read."""
+
+import csv
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from estimation import logged
+from estimation.services import pausing, rounds
+from judging.models import Campaign
+from tests.support import evaluation
+from tests.support.pages import address, text
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+@pytest.fixture
+def second(organizer: Client) -> Campaign:
+    """A campaign whose rounds and batches have other row ids than numbers, with one discarded."""
+    for slug in ("first", "second"):
+        made = evaluation.with_material(slug=slug)
+        row = evaluation.drawn(made, batch_size=20)
+        evaluation.judge(made, 45)
+        pausing.pause(row=row, by=made.created_by)
+        rounds.discard(row=evaluation.drafted(made, seed="u"), by=made.created_by)
+        evaluation.drafted(made, seed="v")
+        organizer.force_login(made.created_by)
+    return made
+
+
+def of_page(client: Client, made: Campaign, **asked: str) -> list[str]:
+    page = client.get(address("audit-log", made), asked).context["rows"]
+    return [each.of for each in page.object_list]
+
+
+def of_file(client: Client, made: Campaign, **asked: str) -> list[str]:
+    answer: HttpResponse = client.get(address("audit-file", made), asked)
+    return [each["target"] for each in csv.DictReader(answer.getvalue().decode().splitlines())]
+
+
+def by_rest(client: Client, made: Campaign, **asked: str) -> list[str]:
+    asked |= {"page_size": "1000"}
+    told = client.get(f"/api/campaigns/{made.slug}/audit/", asked).json()["results"]
+    return [each["target"] for each in told]
+
+
+@pytest.mark.parametrize("ask", [of_page, of_file, by_rest])
+def test_rounds_have_their_number_in_the_campaign(
+    ask: Callable[..., list[str]], second: Campaign, organizer: Client
+) -> None:
+    row = second.rounds.get(number=1)
+    assert row.pk != 1
+    assert ask(organizer, second, action="pause round") == ["round 1"]
+    drafted = ask(organizer, second, action="draft round")
+    assert drafted == ["round 2", "a discarded round", "round 1"]
+    complete = ask(organizer, second, action="batch complete")
+    assert complete == [f"batch {n} of round 1" for n in range(len(complete), 0, -1)] != []
+
+
+@pytest.mark.parametrize("ask", [of_page, of_file, by_rest])
+def test_the_log_of_a_round_is_asked_for_by_its_number(
+    ask: Callable[..., list[str]], second: Campaign, organizer: Client
+) -> None:
+    found = ask(organizer, second, round="1")
+    assert {each.split(" of ")[-1] for each in found} == {"round 1"}
+    assert {each.split(" ")[0] for each in found} == {"round", "batch"}
+    assert ask(organizer, second, round="2") == ["round 2"]
+    assert ask(organizer, second, round="77") == []
+    assert ask(organizer, second, round="1", action="draft round") == ["round 1"]
+
+
+def test_the_page_offers_the_rounds_there_are(second: Campaign, organizer: Client) -> None:
+    page = organizer.get(address("audit-log", second), {"round": "2"})
+    assert '<option value="2" selected>round 2</option>' in page.content.decode()
+    assert "1 entry" in text(page)
+    assert "Download these as CSV" in text(page)
+    for wrong in ("x", "²", "9" * 40):
+        assert organizer.get(address("audit-log", second), {"round": wrong}).status_code == 200
+    discarded = organizer.get(address("audit-log", second), {"action": "discard round"})
+    assert "a discarded round" in text(discarded)
+    assert "number: 2" in text(discarded), "which was to be round 2"
+
+
+def test_names_cost_no_statement_for_each_entry(second: Campaign) -> None:
+    with CaptureQueriesContext(connection) as seen:
+        every = logged.named(logged.log(second))
+    assert len(every) == second.audit.count() > 20
+    assert len(seen) == 3
