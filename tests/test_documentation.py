@@ -18,6 +18,7 @@ from estimation.plans import OPTIONS
 from estimation.services.report_files.table import REPORTS
 from tests.support.site import REPO
 
+APPS = ("evalsite", "judging", "estimation", "demo")
 SETTING = re.compile(r'env\.\w+\(\s*"([A-Z_]+)"')
 
 
@@ -32,6 +33,14 @@ def test_every_setting_is_in_the_table_of_the_deployment_guide() -> None:
     read = set(SETTING.findall((REPO / "evalsite" / "settings.py").read_text("utf-8")))
     assert {"SITE_URL", "EVALSITE_DATA", "DATABASE_URL"} <= read
     assert told() == read
+
+
+def test_variables_that_are_read_elsewhere_are_told() -> None:
+    read = re.compile(r'environ(?:\.get\(|\[)"([A-Z_]+)"\]?(?! *[=|])')
+    sources = [p for app in APPS for p in (REPO / app).rglob("*.py") if p.name != "settings.py"]
+    found = set(read.findall(text_of(*sources)))
+    assert "DASK_SCHEDULER" in found
+    assert {name for name in found if name not in text_of(*GUIDES)} == set()
 
 
 ASKED_FOR = {"SITE_URL", "SECRET_KEY"}  # compose does not start without

@@ -33,7 +33,7 @@ class RunRow(Row):
     created = DateTimeField()
 
 
-class JobsRow(Row):
+class RoundWorkRow(Row):
     """The round's work in the background; null: never asked for."""
 
     preview = JobRow(allow_null=True)
@@ -80,7 +80,7 @@ class RoundRow(Row):
         allow_null=True, help_text="Since when none of its batches is handed out."
     )
     stopping = StoppingRow(allow_null=True)
-    jobs = JobsRow()
+    jobs = RoundWorkRow()
 
     def get_fields(self) -> dict[str, Any]:
         """What there is to say of a round, the choices after its state."""

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, frozen
+from estimation.core.arrays import FloatArray, IntArray, frozen, nearest
 from estimation.core.data.pool import Pool
 from estimation.core.inference.intervals import Bound, student_intervals
 from estimation.core.inference.looks import Look
@@ -486,7 +486,8 @@ def prepare(setting: Setting, method: str) -> Player:
         If the method cannot work with the goal, the budget, the prior or the kind of intervals.
     """
     if method not in METHODS:
-        raise TrialError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+        meant = nearest(method, METHODS)
+        raise TrialError(f"method must be one of {', '.join(METHODS)}, not {method!r}{meant}")
     if not METHODS[method].estimates(setting.measure):
         others = methods_for(setting.measure)
         able = f"these do: {', '.join(others)}" if others else "and neither does any other"
