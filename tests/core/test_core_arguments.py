@@ -35,6 +35,7 @@ def complete(runs: Any = RUNS, **changed: Any) -> core.CompleteEvaluation:
 
 AS_MAPPING = "must be a mapping of names to RankedLists (see read_runs and rank_scores), not"
 AS_RUN = "must be RankedLists (see read_runs and rank_scores), not"
+ELSEWHERE = {"new": core.rank_scores({"3": {"a": 1.0}})}
 A_PATH: Any = "demo/collection/runs"
 MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: core.rank_scores([]), "scores must be a mapping of topics to docnos to scores"),
@@ -47,7 +48,7 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: core.pool_runs({"a": {}}, depth=3), f"runs['a'] {AS_RUN} a dict"),
     (lambda: core.pool_runs(RUNS, depth=3, topics="12"), "must be a list of texts, not '12'"),
     (lambda: core.pool_runs(RUNS, depth=3, topics=[1]), "a topic must be a text, not 1"),
-    (lambda: core.pool_runs(RUNS, depth=3, topics=["3"]), "topics 3; runs have the topics 1, 2"),
+    (lambda: core.pool_runs(RUNS, depth=3, topics=["3"]), "topics 3; they have the topics 1, 2"),
     (lambda: core.pool_runs(RUNS, depth=3, judged={}), "judged must be Qrels (see read_qrels)"),
     (lambda: core.make_design(RUNS, measure="P@3", budget=3), "pool must be Pool (see pool_runs)"),
     (lambda: designed(measure=10), "A measure is written like"),
@@ -75,6 +76,11 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluated(later={"new": {}}), f"later['new'] {AS_RUN} a dict"),
     (lambda: complete("runs"), f"runs {AS_MAPPING} a str"),
     (lambda: complete({"a": {}}), f"runs['a'] {AS_RUN} a dict"),
+    (lambda: complete(topics=["3"]), "runs return nothing for the topics 3; they have the topics"),
+    (
+        lambda: evaluated(later=ELSEWHERE),
+        "lists of later['new'] return nothing for the topics 1, 2",
+    ),
     (lambda: complete(topics="12"), "topics must be a list of texts, not '12'"),
     (lambda: core.together(DRAWN, seeds="s"), "rounds must be a list of rounds, not a PairRound"),
     (lambda: core.together([DESIGN], seeds=["s"]), "what draw_round returned, not a Design"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..arrays import kind_of
+from ..arrays import kind_of, listed
 from ..data.pool import Pool
 from ..data.ranked_lists import PoolError, RankedLists
 
@@ -44,6 +44,14 @@ def check_runs(runs: object, *, name: str) -> None:
         check_text(tag, name=f"a name of {name}")
         if not isinstance(run, RankedLists):
             raise PoolError(f"{name}[{tag!r}] must be {RUNS}, not {kind_of(run)}")
+
+
+def check_of_topics(runs: Mapping[str, RankedLists], topics: Iterable[str], *, name: str) -> None:
+    """Raise PoolError if these runs return nothing for any of the topics: all would have 0."""
+    wanted, returned = set(topics), {topic for run in runs.values() for topic in run.topics}
+    if wanted and returned and not wanted & returned:
+        told = f"{name} return nothing for the topics {listed(sorted(wanted))}"
+        raise PoolError(f"{told}; they have the topics {listed(sorted(returned))}")
 
 
 def named_topics(topics: Iterable[str]) -> list[str]:

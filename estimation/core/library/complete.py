@@ -23,7 +23,7 @@ from ..estimates.complete import complete_values, last_rank, list_values, need_l
 from ..measures.kinds import MAX_GRADE, MeasureError
 from ..measures.table import Measure, parse_measure
 from ..tables import Columns, Tabled, by_rows
-from .arguments import check_runs, named_topics
+from .arguments import check_of_topics, check_runs, named_topics
 from .names import named_measures
 
 if TYPE_CHECKING:
@@ -226,6 +226,7 @@ def _of_runs(
 ) -> CompleteEvaluation:
     if not runs or not topics:
         raise PoolError(f"there must be a run and a topic, not {len(runs)} and {len(topics)}")
+    check_of_topics(runs, topics, name="runs")
     for each in measures:
         each.check_pooled(preferences=False, scores=False)
     tags = tuple(sorted(runs, key=str.encode))

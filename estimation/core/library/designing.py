@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import is_number, listed, nearest
+from ..arrays import is_number, nearest
 from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels
 from ..data.ranked_lists import PoolError, RankedLists, rank_lines
@@ -29,7 +29,14 @@ from ..rounds.topics.grade_models import uniform_grades
 from ..sampling.allocation import make_design as make_pair_design
 from ..sampling.designs import DesignError
 from ..sampling.methods import SAMPLING_METHODS
-from .arguments import check_kind, check_pool, check_runs, check_text, named_topics
+from .arguments import (
+    check_kind,
+    check_of_topics,
+    check_pool,
+    check_runs,
+    check_text,
+    named_topics,
+)
 from .names import check_estimated, named_goal, named_measure, named_measures, named_prior
 
 if TYPE_CHECKING:
@@ -123,12 +130,8 @@ def pool_runs(
         for topic, docno in zip(judged.topic.tolist(), judged.docno.tolist(), strict=True):
             extra.setdefault(topic.decode(), []).append(docno.decode())
     kept = {topic: docnos for topic, docnos in extra.items() if topic in set(every)}
-    pool = build_pool(sorted(every), runs, depth=depth, scores=scores, extra=kept)
-    if not len(pool):
-        returned = sorted({name for run in runs.values() for name in run.topics})
-        told = f"no run returns anything for the topics {listed(pool.topics)}"
-        raise PoolError(f"{told}; runs have the topics {listed(returned)}")
-    return pool
+    check_of_topics(runs, every, name="runs")
+    return build_pool(sorted(every), runs, depth=depth, scores=scores, extra=kept)
 
 
 def make_design(

@@ -15,7 +15,14 @@ from ..inference.looks import Look
 from ..rounds import evaluation
 from ..rounds.combining import RoundsTogether
 from ..rounds.given import GivenError, GivenRound
-from .arguments import check_drawn, check_kind, check_pool, check_runs, check_seeds
+from .arguments import (
+    check_drawn,
+    check_kind,
+    check_of_topics,
+    check_pool,
+    check_runs,
+    check_seeds,
+)
 from .names import check_of_pairs, named_measures
 
 if TYPE_CHECKING:
@@ -181,6 +188,8 @@ def given_round(pool: Pool, sampled: SampledQrels, *, unlisted: float | None = N
 def _joined(pool: Pool, later: Mapping[str, RankedLists]) -> Pool:
     """The pool with later runs beside its own, and all of its pairs."""
     check_runs(later, name="later")
+    for tag, run in later.items():
+        check_of_topics({tag: run}, pool.topics, name=f"lists of later[{tag!r}]")
     twice = sorted(set(pool.runs) & set(later))
     if twice:
         raise PoolError(f"the pool has a run {twice[0]!r} already; call the later one otherwise")
