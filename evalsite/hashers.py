@@ -25,7 +25,7 @@ def give_memory_back() -> None:
 give_memory_back()
 
 
-class Room:
+class HashingRoom:
     """Memory for hashes, given to those who wait in the order in which they came.
 
     One that needs more than there is has all of it, alone.
@@ -56,7 +56,7 @@ class Room:
                 self._changed.notify_all()
 
 
-room = Room(ROOM_KIB)
+room = HashingRoom(ROOM_KIB)
 
 
 class PasswordHasher(Argon2PasswordHasher):

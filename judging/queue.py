@@ -68,7 +68,7 @@ class Key:
         return KINDS.index(self.kind), -self.spread * self.weight, late, self.target
 
 
-class SaidGrade(NamedTuple):
+class AssessorGrade(NamedTuple):
     assessor: str
     grade: int
 
@@ -80,7 +80,7 @@ class Item:
     key: Key
     pair: Pair
     waits: StuckPair | None = None
-    labels: list[SaidGrade] = field(default_factory=list)
+    labels: list[AssessorGrade] = field(default_factory=list)
     said: Judgment | None = None
     seen: SeenItem | None = None
 
@@ -274,10 +274,10 @@ def in_full(
     ]
 
 
-def _labels(pairs: Sequence[int]) -> dict[int, list[SaidGrade]]:
+def _labels(pairs: Sequence[int]) -> dict[int, list[AssessorGrade]]:
     given = current_judgments().filter(assignment__pair__in=pairs).order_by("assessor__username")
-    found: dict[int, list[SaidGrade]] = defaultdict(list)
+    found: dict[int, list[AssessorGrade]] = defaultdict(list)
     columns: Any = ("assignment__pair_id", "assessor__username", "grade")
     for pair, name, grade in given.values_list(*columns):
-        found[pair].append(SaidGrade(name, grade))
+        found[pair].append(AssessorGrade(name, grade))
     return found

@@ -380,23 +380,29 @@ import django.contrib.postgres.fields  # whoever wants it gets it
 
 
 def class_names() -> Iterator[tuple[str, Path]]:
-    """Public classes of the applications. Operations of the REST interface have the names of their
-    views, which are those of what they are about."""
-    for path in sources("estimation", "judging"):
+    """Public classes. Operations of the REST interface have the names of their views, which are
+    those of what they are about; what extends a class of a library may have its name."""
+    for path in sources("estimation", "judging", "evalsite"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                bases = [ast.unparse(base) for base in node.bases]
-                if not ("api" in path.parts and any(base.endswith("View") for base in bases)):
+                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+                operation = path.stem == "api" or "api" in path.parts
+                view = operation and any(base.endswith("View") for base in bases)
+                if not view and not any(node.name in base for base in bases):
                     yield node.name, path.relative_to(REPO)
 
 
+def stem_of(name: str) -> str:
+    """The words of a name in alphabetical order, each without the ending of its plural."""
+    words = sorted(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name))
+    return " ".join(word if word.endswith("ss") else word.removesuffix("s") for word in words)
+
+
 def alike(names: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
-    """Names of classes in different modules that are the same but for case or a plural."""
+    """Names in different modules that are the same but for case, plurals, or the order of words."""
     found: dict[str, list[tuple[str, Path]]] = {}
     for name, path in names:
-        lower = name.lower()
-        stem = lower[:-1] if lower.endswith("s") and not lower.endswith("ss") else lower
-        found.setdefault(stem, []).append((name, path))
+        found.setdefault(stem_of(name), []).append((name, path))
     return {
         stem: [f"{name} in {path}" for name, path in places]
         for stem, places in found.items()
@@ -419,4 +425,5 @@ def test_names_that_are_nearly_the_same_are_found() -> None:
     assert alike([("Bound", one), ("Bounds", other)]) == {
         "bound": ["Bound in one.py", "Bounds in other.py"]
     }
+    assert list(alike([("SaidGrade", one), ("GradesSaid", other)])) == ["grade said"]
     assert alike([("Problem", one), ("Problems", one), ("Class", other), ("Clas", other)]) == {}

@@ -18,6 +18,7 @@ from estimation.plans import OPTIONS
 from estimation.services.report_files.table import REPORTS
 from tests.support.site import REPO
 
+APPS = ("evalsite", "judging", "estimation", "demo")
 SETTING = re.compile(r'env\.\w+\(\s*"([A-Z_]+)"')
 
 
@@ -32,6 +33,14 @@ def test_every_setting_is_in_the_table_of_the_deployment_guide() -> None:
     read = set(SETTING.findall((REPO / "evalsite" / "settings.py").read_text("utf-8")))
     assert {"SITE_URL", "EVALSITE_DATA", "DATABASE_URL"} <= read
     assert told() == read
+
+
+def test_variables_that_are_read_elsewhere_are_told() -> None:
+    read = re.compile(r'environ(?:\.get\(|\[)"([A-Z_]+)"\]?(?! *[=|])')
+    sources = [p for app in APPS for p in (REPO / app).rglob("*.py") if p.name != "settings.py"]
+    found = set(read.findall(text_of(*sources)))
+    assert "DASK_SCHEDULER" in found
+    assert {name for name in found if name not in text_of(*GUIDES)} == set()
 
 
 ASKED_FOR = {"SITE_URL", "SECRET_KEY"}  # compose does not start without
@@ -143,17 +152,37 @@ def test_every_target_of_make_is_told_and_no_other() -> None:
     assert targets - parts <= told
 
 
+SHOWN_ADDRESS = re.compile(r"(?:example|:8000|`)(/[a-z][a-z/<>_.-]*/)[`\s?]")
+SHOWN_OPERATION = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) ([\w{}/-]+/)(?:\?[^`]*)?`")
+OF_A_CAMPAIGN = "/api/campaigns/1/"  # what stands before addresses that are told without it
+
+
+def is_there(address: str, method: str = "") -> bool:
+    """Whether an address leads to a view, and this has the method. All that begins with api/ leads
+    to the view that answers 404, if to nothing else."""
+    path = re.sub(r"<[a-z_]+>|\{[a-z_]+\}", "1", address)
+    try:
+        found = resolve(path if path.startswith("/") else OF_A_CAMPAIGN + path)
+    except Resolver404:
+        return False
+    known = found.view_name != "api-unknown" or path == "/api/"
+    return known and (not method or hasattr(found.func.cls, method.lower()))
+
+
 def test_every_address_that_is_told_exists() -> None:
-    told = set(re.findall(r"(?:example|:8000|`)(/[a-z][a-z/<>_.-]*/)[`\s?]", text_of(*GUIDES)))
+    told = set(SHOWN_ADDRESS.findall(text_of(*GUIDES)))
+    operations = set(SHOWN_OPERATION.findall(text_of(*GUIDES)))
     assert "/api/schema/" in told
-    unknown = []
-    for address in sorted(told):
-        path = re.sub(r"<[a-z_]+>", "1", address)
-        try:
-            resolve(path)
-        except Resolver404:
-            unknown.append(address)
-    assert unknown == []
+    assert ("POST", "rounds/{number}/pause/") in operations
+    assert [address for address in sorted(told) if not is_there(address)] == []
+    assert [each for each in sorted(operations) if not is_there(each[1], each[0])] == []
+
+
+def test_addresses_that_are_not_there_are_found() -> None:
+    assert is_there("rounds/{number}/pause/", "POST")
+    assert not is_there("rounds/{number}/pause/", "PUT")
+    for gone in ("/nowhere/", "/api/nowhere/", "rounds/{number}/nowhere/"):
+        assert not is_there(gone), gone
 
 
 # --------------------------------------------------------------------------- what pages point to

@@ -126,7 +126,7 @@ class ShownDocumentRow(Row):
     elsewhere = IntegerField(allow_null=True, help_text="Its rank in the other run; null: none.")
 
 
-class DocumentsRow(Row):
+class BothListsRow(Row):
     topic = CharField(source="topic.topic_id")
     title = CharField(source="topic.title")
     lengths = serializers.ListField(
@@ -141,7 +141,7 @@ class ComparedDocumentsRow(Row):
     round = IntegerField()
     measure = CharField()
     runs = serializers.ListField(child=CharField(), help_text="The first and the second.")
-    documents = DocumentsRow(allow_null=True, help_text="Null: no two runs are estimated yet.")
+    documents = BothListsRow(allow_null=True, help_text="Null: no two runs are estimated yet.")
 
 
 class ComparedDocuments(CampaignView):

@@ -7,14 +7,14 @@ from rest_framework import serializers
 
 from estimation.options import REQUIRED, Kind, Option
 from estimation.plans import LONGEST_MEASURE, MAX_MEASURES, OPTIONS
-from judging.api.fields import Body, Flag, Number, Text, Whole
+from judging.api.fields import Body, Flag, Number, OneOf, Text, Whole
 
 LONGEST_NAME = 255
 Fields: TypeAlias = dict[str, Any]
 Made: TypeAlias = Callable[[Option, dict[str, Any]], Any]
 
 SENT: Mapping[Kind, Made] = {
-    "choice": lambda option, given: serializers.ChoiceField(option.labels, **given),
+    "choice": lambda option, given: OneOf(option.labels, **given),
     "named": lambda option, given: Text(max_length=LONGEST_NAME, **given),
     "several": lambda option, given: serializers.ListField(
         child=Text(max_length=LONGEST_NAME), max_length=option.longest, **given

@@ -16,6 +16,7 @@ from estimation.api.rankings import RankingRow
 from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, PseudonymRow, ReportsRow
 from estimation.conclusions import pair_states
+from estimation.core.arrays import nearest
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.forecasts import forecast_facts
@@ -25,7 +26,7 @@ from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
 from judging import selectors as judging
 from judging.api.base import ORGANIZER, AnyAccept, CampaignView
-from judging.api.fields import Body, NoBody, Query, Text, Whole, checked
+from judging.api.fields import Body, NoBody, OneOf, Query, Text, Whole, checked
 from judging.models import Campaign
 from judging.services import pseudonyms
 
@@ -46,8 +47,8 @@ class MeasureQuery(RoundQuery):
             raise serializers.ValidationError(str(error)) from None
 
 
-class EstimatesQuery(MeasureQuery):
-    estimator = serializers.ChoiceField(Estimate.Estimator.choices, required=False)
+class AfterBatchesQuery(MeasureQuery):
+    estimator = OneOf(Estimate.Estimator.choices, required=False)
     batches = serializers.IntegerField(
         required=False, min_value=1,
         help_text="The estimates after so many batches; left out: the latest.",
@@ -56,7 +57,7 @@ class EstimatesQuery(MeasureQuery):
 
 class Estimates(CampaignView):
     section = "Results"
-    query = EstimatesQuery
+    query = AfterBatchesQuery
     access = {"GET": ORGANIZER}
 
     @extend_schema(responses=EstimatesRow)
@@ -193,7 +194,9 @@ def round_asked_for(campaign: Campaign, asked: dict[str, Any]) -> Round:
     if row is None:
         raise exceptions.NotFound("There is no round yet.")
     if asked.get("measure", row.measure) not in selectors.measures_of(row):
-        expected = f"Expected one of {', '.join(selectors.measures_of(row))}."
+        there = selectors.measures_of(row)
+        told = f"Expected one of {', '.join(there)}, not {asked['measure']!r}"
+        expected = f"{told}{nearest(asked['measure'], there)}."
         raise serializers.ValidationError({"measure": [expected]})
     return row
 

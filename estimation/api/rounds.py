@@ -26,7 +26,7 @@ from estimation.services import (
     withdrawals,
 )
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, NoBody, Number, Query, Text, Whole, checked
+from judging.api.fields import Body, NoBody, Number, OneOf, Query, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -213,7 +213,7 @@ class RoundExtension(RoundView):
 
 
 class ReachQuery(Query):
-    target = serializers.ChoiceField(
+    target = OneOf(
         TARGETS,
         default="half_width",
         help_text="What is wanted: a half width, a share of decided differences, the chance that "
@@ -227,7 +227,7 @@ class ReachQuery(Query):
 
 
 class ReachBody(Body):
-    target = serializers.ChoiceField(TARGETS, default="half_width")
+    target = OneOf(TARGETS, default="half_width")
     wanted = Number(help_text="In the measure's unit, from 0 to 1, or in hours.")
 
 

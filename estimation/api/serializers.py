@@ -33,7 +33,7 @@ class RunRow(Row):
     created = DateTimeField()
 
 
-class JobsRow(Row):
+class RoundWorkRow(Row):
     """The round's work in the background; null: never asked for."""
 
     preview = JobRow(allow_null=True)
@@ -86,7 +86,7 @@ class RoundRow(Row):
         "paused, or the campaign is. Empty: somebody is."
     )
     stopping = StoppingRow(allow_null=True)
-    jobs = JobsRow()
+    jobs = RoundWorkRow()
 
     def get_stands_still(self, row: Round) -> str:
         return still_because(row)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .archives import ArchiveError as ArchiveError
     from .data.labels import LabelError as LabelError
     from .data.labels import LabelRows as LabelRows
     from .data.pool import Pool as Pool
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
+    ".archives": ("ArchiveError",),
     ".data.labels": ("LabelError", "LabelRows"),
     ".data.pool": ("Pool",),
     ".data.preferences": ("preference_pool",),

@@ -131,7 +131,8 @@ def read_archive(
     with _opened(file, form) as archive:
         told = _told(archive)
         if told["form"] != form:
-            raise ArchiveError(f"expected a file of the form {form}, found {told['form']}")
+            found = f"expected a file of the form {form}, found {told['form']}"
+            raise ArchiveError(f"{_name(file)}{found}")
         there = set(archive.namelist())
         names = [*arrays, *(name for name in optional if f"{name}.npy" in there)]
         whole = _mapping(archive.fp) if mapped and isinstance(file, str | PathLike) else None
@@ -153,7 +154,11 @@ def _opened(file: ArchiveFile, form: str | None) -> Iterator[zipfile.ZipFile]:
         raise
     except _BROKEN as error:
         wanted = f"a file of the form {form}" if form else "an archive"
-        raise ArchiveError(f"not {wanted}, or damaged: {error}") from error
+        raise ArchiveError(f"{_name(file)}not {wanted}, or damaged: {error}") from error
+
+
+def _name(file: ArchiveFile) -> str:
+    return f"{Path(file).name}: " if isinstance(file, str | PathLike) else ""
 
 
 def _told(archive: zipfile.ZipFile) -> dict[str, Any]:

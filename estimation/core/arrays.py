@@ -151,13 +151,20 @@ def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> Fl
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return " (did you mean ...?)" with the known names that are most like a wrong one, if any."""
     by_case, wrong = {each.lower(): each for each in known}, str(name).lower()
-    found = [
+    swapped = [each for each in by_case if each != wrong and sorted(each) == sorted(wrong)]
+    found = swapped[:2] or [
         each
         for each in difflib.get_close_matches(wrong, by_case, n=2, cutoff=ALIKE)
         if each[:1] == wrong[:1] or difflib.SequenceMatcher(None, each, wrong).ratio() >= VERY_ALIKE
     ]
     meant = " or ".join(repr(by_case[each]) for each in found[: 1 if wrong in found else 2])
     return f" (did you mean {meant}?)" if meant else ""
+
+
+def kind_of(value: object) -> str:
+    """Return the class of a value with its article, as a sentence has it."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def no_run(tag: str, runs: Iterable[str], *, named: str = "") -> str:

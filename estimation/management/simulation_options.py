@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from django.core.management.base import CommandError
 
+from estimation.core.arrays import nearest
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.stopping import StoppingRule
@@ -147,7 +148,8 @@ def _split(option: str, text: object) -> tuple[str, ...]:
 
 def _name(option: str, text: object, accepted: Sequence[str]) -> str:
     if text not in accepted:
-        raise CommandError(f"{option} must be one of {', '.join(accepted)}, not {text!r}.")
+        meant = nearest(text, accepted)
+        raise CommandError(f"{option} must be one of {', '.join(accepted)}, not {text!r}{meant}.")
     return str(text)
 
 
@@ -289,7 +291,8 @@ def _prior(text: str, predictions: Sequence[str]) -> tuple[str, tuple[Path, ...]
             )
         return kind, (Path(path),)
     if separator or kind not in (UNAIDED + ("scores",) * bool(predictions)):
-        raise CommandError(f"--prior must be one of {', '.join(PRIORS)}, not {text!r}.")
+        told = f"--prior must be one of {', '.join(PRIORS)}, not {text!r}"
+        raise CommandError(f"{told}{nearest(text, PRIORS)}.")
     return kind, tuple(map(Path, predictions))
 
 

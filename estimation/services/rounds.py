@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
+from estimation.core.arrays import nearest
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import LEAST_SHARE, SAMPLING_METHODS, estimating
@@ -318,11 +319,13 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
         message = "The difference estimator needs predicted grades. Upload some."
         _require(not plan.estimator, "predictions", message)
         return None
-    found = GRADES.rows(campaign).filter(name=plan.predictions).first()
-    _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
-    method = SAMPLING_METHODS[plan.method]
+    there = {row.name: row for row in GRADES.rows(campaign)}
+    message = "The campaign has no predicted grades of this name"
+    message += f"{nearest(plan.predictions, there)}."
+    _require(plan.predictions in there, "predictions", message)
+    method, scores = SAMPLING_METHODS[plan.method], plan.prior == Round.Prior.SCORES
     used = method.draws == "topics" or "predictions" in method.options
-    return found if used or plan.prior == Round.Prior.SCORES or plan.estimator else None
+    return there[plan.predictions] if used or scores or plan.estimator else None
 
 
 def _first_of_several(plan: RoundPlan) -> RoundPlan:
@@ -371,10 +374,10 @@ def _runs(campaign: Campaign, plan: RoundPlan) -> dict[str, Run | None]:
 
 
 def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
-    run = Run.objects.filter(campaign=campaign, tag=tag).first()
-    if run is None:
-        raise UserError("round_invalid", "This goal needs a run of the campaign.", field=field_name)
-    return run
+    runs = {run.tag: run for run in Run.objects.filter(campaign=campaign)}
+    meant = nearest(tag, runs)
+    _require(tag in runs, field_name, f"This goal needs a run of the campaign{meant}.")
+    return runs[tag]
 
 
 def _reported(plan: RoundPlan) -> list[str]:

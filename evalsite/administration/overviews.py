@@ -74,7 +74,7 @@ def listed_campaigns(rows: list[Campaign]) -> list[SiteCampaign]:
 
 
 @dataclass(frozen=True)
-class Person:
+class ListedPerson:
     """An account; ``seen`` is when it last signed in, used a key, or did something that was kept.
 
     ``organizes`` and ``assesses``: names and addresses of campaigns. ``joined``: a password is set.
@@ -99,7 +99,7 @@ def people(words: str = "") -> QuerySet[User]:
     return rows.order_by("username")
 
 
-def listed_people(rows: list[User]) -> list[Person]:
+def listed_people(rows: list[User]) -> list[ListedPerson]:
     """A page of them, in one query for each of what is told beside the account."""
     judged = _last_and_count(rows)
     keys = ApiToken.objects.filter(user__in=rows).order_by().values("user")
@@ -113,7 +113,7 @@ def listed_people(rows: list[User]) -> list[Person]:
     ):
         roles[user, role].append((name, slug))
     return [
-        Person(
+        ListedPerson(
             pk=row.pk,
             username=row.get_username(),
             admin=row.is_superuser,
@@ -168,7 +168,7 @@ class SeenWorker:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkOverview:
     """``counts`` by state, of all; of each state the first hundred are listed."""
 
     running: list[SiteJob]
@@ -178,10 +178,10 @@ class Work:
     workers: list[SeenWorker]
 
 
-def work() -> Work:
+def work() -> WorkOverview:
     states = Job.objects.order_by().values("state").annotate(n=Count("pk"))
     rows = Job.objects.select_related("campaign").defer("data")
-    return Work(
+    return WorkOverview(
         running=_jobs(rows.filter(state=Job.State.RUNNING).order_by("started")),
         waiting=_jobs(rows.filter(state=Job.State.QUEUED).order_by("due")),
         failed=_jobs(rows.filter(state=Job.State.FAILED).order_by("-finished")),

@@ -37,7 +37,7 @@ START = "Start the site: python manage.py up (or gunicorn and celery, see docs).
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One row: what was looked at, how it is, what was seen, and how to mend it."""
 
     name: str
@@ -46,39 +46,39 @@ class Finding:
     mend: str = ""
 
 
-def diagnose() -> list[Finding]:
+def diagnose() -> list[Diagnosis]:
     """Every finding, in order; a check that fails unexpectedly is a finding too."""
     return [finding for name, check in CHECKS.items() for finding in _guarded(name, check)]
 
 
-def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _guarded(name: str, check: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
     try:
         return list(check())
     except Exception as error:
         seen = " ".join(f"{type(error).__name__}: {error}".split())
         if isinstance(error, DatabaseError) and name != "Database":
             seen = "not known, as the database does not answer"
-        return [Finding(name, MISSING, seen[:200], MENDS.get(name, ""))]
+        return [Diagnosis(name, MISSING, seen[:200], MENDS.get(name, ""))]
 
 
-def _profile() -> Iterator[Finding]:
+def _profile() -> Iterator[Diagnosis]:
     database = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
     broker = "files" if settings.EMBEDDED_BROKER else urlsplit(settings.CELERY_BROKER_URL).scheme
-    yield Finding("evalsite", OK, f"{settings.VERSION}, on {database} with a broker of {broker}")
+    yield Diagnosis("evalsite", OK, f"{settings.VERSION}, on {database} with a broker of {broker}")
 
 
-def _python() -> Iterator[Finding]:
-    yield Finding("Python", OK, f"{platform.python_version()} ({sys.executable})")
+def _python() -> Iterator[Diagnosis]:
+    yield Diagnosis("Python", OK, f"{platform.python_version()} ({sys.executable})")
 
 
-def _libraries() -> Iterator[Finding]:
+def _libraries() -> Iterator[Diagnosis]:
     wrong = []
     for name, wanted in pinned(settings.BASE_DIR / "requirements.txt"):
         try:
             found = metadata.version(name)
         except metadata.PackageNotFoundError:
             mend = "python -m pip install -r requirements.txt"
-            yield Finding("Libraries", MISSING, f"{name} is not installed", mend)
+            yield Diagnosis("Libraries", MISSING, f"{name} is not installed", mend)
             return
         if found != wanted:
             wrong.append(f"{name} {found} instead of {wanted}")
@@ -86,9 +86,9 @@ def _libraries() -> Iterator[Finding]:
     seen = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     if wrong:
         mend = "python -m pip install -r requirements.txt"
-        yield Finding("Libraries", WARNING, "; ".join(wrong), mend)
+        yield Diagnosis("Libraries", WARNING, "; ".join(wrong), mend)
     else:
-        yield Finding("Libraries", OK, seen)
+        yield Diagnosis("Libraries", OK, seen)
 
 
 def pinned(requirements: Path) -> Iterator[tuple[str, str]]:
@@ -99,21 +99,23 @@ def pinned(requirements: Path) -> Iterator[tuple[str, str]]:
             yield name.partition("[")[0], version
 
 
-def _data_directory() -> Iterator[Finding]:
+def _data_directory() -> Iterator[Diagnosis]:
     free = shutil.disk_usage(settings.DATA_DIR).free
     seen = f"{settings.DATA_DIR}, {free / 2**30:.1f} GB free"
     if not os.access(settings.DATA_DIR, os.W_OK | os.X_OK):
-        yield Finding("Data directory", MISSING, f"{seen}, not writable", MENDS["Data directory"])
+        yield Diagnosis("Data directory", MISSING, f"{seen}, not writable", MENDS["Data directory"])
     elif private.open_to_others(settings.DATA_DIR):
         mend = f"Give it to the account of the site, and chmod 700 {settings.DATA_DIR}"
-        yield Finding("Data directory", WARNING, f"{seen}, others may look into it", mend)
+        yield Diagnosis("Data directory", WARNING, f"{seen}, others may look into it", mend)
     elif free < LOW_DISK_BYTES:
-        yield Finding("Data directory", WARNING, seen, "Make room, or move it with EVALSITE_DATA.")
+        yield Diagnosis(
+            "Data directory", WARNING, seen, "Make room, or move it with EVALSITE_DATA."
+        )
     else:
-        yield Finding("Data directory", OK, seen)
+        yield Diagnosis("Data directory", OK, seen)
 
 
-def _database() -> Iterator[Finding]:
+def _database() -> Iterator[Diagnosis]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     version = ".".join(str(part) for part in connection.get_database_version())
@@ -121,166 +123,166 @@ def _database() -> Iterator[Finding]:
     open_files = filter(private.open_to_others, private.database_files(named))
     if connection.vendor == "sqlite" and (readable := " ".join(map(str, open_files))):
         mend = f"Give them to the account of the site, and chmod 600 {readable}"
-        yield Finding("Database", WARNING, f"others may read {readable}", mend)
+        yield Diagnosis("Database", WARNING, f"others may read {readable}", mend)
     else:
-        yield Finding("Database", OK, f"{connection.display_name} {version}")
+        yield Diagnosis("Database", OK, f"{connection.display_name} {version}")
 
 
-def _migrations() -> Iterator[Finding]:
+def _migrations() -> Iterator[Diagnosis]:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if plan:
         seen = f"{len(plan)} not applied"
-        yield Finding("Migrations", MISSING, seen, "python manage.py migrate")
+        yield Diagnosis("Migrations", MISSING, seen, "python manage.py migrate")
     else:
-        yield Finding("Migrations", OK, "all applied")
+        yield Diagnosis("Migrations", OK, "all applied")
 
 
-def _broker() -> Iterator[Finding]:
+def _broker() -> Iterator[Diagnosis]:
     health.check_broker()
     embedded = f"files in {settings.DATA_DIR / 'queue'}"
     uri = current_app.connection_for_write().as_uri()
-    yield Finding("Broker", OK, embedded if settings.EMBEDDED_BROKER else uri)
+    yield Diagnosis("Broker", OK, embedded if settings.EMBEDDED_BROKER else uri)
     if "redis" in settings.CELERY_BROKER_URL:
         yield from _redis_persistence()
 
 
-def _redis_persistence() -> Iterator[Finding]:
+def _redis_persistence() -> Iterator[Diagnosis]:
     with current_app.connection_for_write(connect_timeout=1) as broker:
         client = broker.default_channel.client
         kept = {name: client.config_get(name).get(name) for name in REDIS_WANTED}
     seen = ", ".join(f"{name} {value}" for name, value in kept.items())
     if kept == REDIS_WANTED:
-        yield Finding("Redis persistence", OK, seen)
+        yield Diagnosis("Redis persistence", OK, seen)
     else:
         mend = "In redis.conf: appendonly yes, maxmemory-policy noeviction."
-        yield Finding("Redis persistence", WARNING, seen, mend)
+        yield Diagnosis("Redis persistence", WARNING, seen, mend)
 
 
 REDIS_WANTED = {"appendonly": "yes", "maxmemory-policy": "noeviction"}
 
 
-def _storage() -> Iterator[Finding]:
+def _storage() -> Iterator[Diagnosis]:
     health.check_storage()
-    yield Finding("File storage", OK, f"{settings.MEDIA_ROOT} is writable")
+    yield Diagnosis("File storage", OK, f"{settings.MEDIA_ROOT} is writable")
 
 
-def _static_files() -> Iterator[Finding]:
+def _static_files() -> Iterator[Diagnosis]:
     if (settings.STATIC_ROOT / "staticfiles.json").exists():
-        yield Finding("Static files", OK, f"collected in {settings.STATIC_ROOT}")
+        yield Diagnosis("Static files", OK, f"collected in {settings.STATIC_ROOT}")
     else:
-        yield Finding("Static files", MISSING, "not collected", "python manage.py collectstatic")
+        yield Diagnosis("Static files", MISSING, "not collected", "python manage.py collectstatic")
 
 
-def _worker() -> Iterator[Finding]:
+def _worker() -> Iterator[Diagnosis]:
     alive, unserved = workers.alive(), workers.unserved()
     if not alive:
-        yield Finding("Worker", WARNING, "none seen lately", START)
+        yield Diagnosis("Worker", WARNING, "none seen lately", START)
     elif unserved:
         seen = "; ".join(f"{service.missing}: {service.waits}" for service in unserved)
-        yield Finding("Worker", WARNING, seen, unserved[0].mend)
+        yield Diagnosis("Worker", WARNING, seen, unserved[0].mend)
     else:
-        yield Finding("Worker", OK, f"{alive} seen within {settings.WORKER_SILENT_SECONDS} s")
+        yield Diagnosis("Worker", OK, f"{alive} seen within {settings.WORKER_SILENT_SECONDS} s")
 
 
-def _web_server() -> Iterator[Finding]:
+def _web_server() -> Iterator[Diagnosis]:
     url = f"{running_address(settings.DATA_DIR) or settings.SITE_URL}/health/live"
     try:
         with urllib.request.urlopen(url, timeout=3):  # noqa: S310  (the operator's own SITE_URL)
-            yield Finding("Web server", OK, f"{url} answers")
+            yield Diagnosis("Web server", OK, f"{url} answers")
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        yield Finding("Web server", WARNING, f"{url}: {reason}", f"{START} Check SITE_URL.")
+        yield Diagnosis("Web server", WARNING, f"{url}: {reason}", f"{START} Check SITE_URL.")
 
 
-def _secret_key() -> Iterator[Finding]:
+def _secret_key() -> Iterator[Diagnosis]:
     if os.environ.get("SECRET_KEY"):
-        yield Finding("Secret key", OK, "from SECRET_KEY")
+        yield Diagnosis("Secret key", OK, "from SECRET_KEY")
         return
     path = settings.DATA_DIR / "secret_key"
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield Finding("Secret key", WARNING, f"others may read {path}", f"chmod 600 {path}")
+        yield Diagnosis("Secret key", WARNING, f"others may read {path}", f"chmod 600 {path}")
     else:
-        yield Finding("Secret key", OK, f"in {path}")
+        yield Diagnosis("Secret key", OK, f"in {path}")
 
 
-def _debug() -> Iterator[Finding]:
+def _debug() -> Iterator[Diagnosis]:
     if settings.DEBUG:
-        yield Finding("DEBUG", WARNING, "on", "Unset DEBUG; error pages show the code.")
+        yield Diagnosis("DEBUG", WARNING, "on", "Unset DEBUG; error pages show the code.")
     else:
-        yield Finding("DEBUG", OK, "off")
+        yield Diagnosis("DEBUG", OK, "off")
 
 
-def _site_url() -> Iterator[Finding]:
+def _site_url() -> Iterator[Diagnosis]:
     local = urlsplit(settings.SITE_URL).hostname in LOOPBACK
     if settings.HTTPS or local:
-        yield Finding("Site URL", OK, settings.SITE_URL)
+        yield Diagnosis("Site URL", OK, settings.SITE_URL)
     else:
         mend = "Passwords travel in the clear: put HTTPS before it and set SITE_URL=https://…"
-        yield Finding("Site URL", WARNING, settings.SITE_URL, mend)
+        yield Diagnosis("Site URL", WARNING, settings.SITE_URL, mend)
     if not local and _demo_is_open():
         mend = "Change or deactivate the demo accounts."
-        yield Finding("Demo accounts", WARNING, "their passwords are public", mend)
+        yield Diagnosis("Demo accounts", WARNING, "their passwords are public", mend)
 
 
-def _endpoints() -> Iterator[Finding]:
+def _endpoints() -> Iterator[Diagnosis]:
     """Keys are those of this process: workers may have others."""
     for endpoint in settings.MACHINE_ENDPOINTS.values():
         name, wrong = f"Endpoint {endpoint.name}", calls.probe(endpoint)
         if wrong:
             mend = f"Check MACHINE_{endpoint.name.upper().replace('-', '_')}_URL and its key."
-            yield Finding(name, WARNING, wrong, mend)
+            yield Diagnosis(name, WARNING, wrong, mend)
         elif endpoint.key_place and endpoint.in_the_clear:
             mend = "Its key and documents travel in the clear: use an https address."
-            yield Finding(name, WARNING, endpoint.url, mend)
+            yield Diagnosis(name, WARNING, endpoint.url, mend)
         else:
             models = ", ".join(endpoint.models)
-            yield Finding(name, OK, f"{endpoint.host} answers; offers {models}")
+            yield Diagnosis(name, OK, f"{endpoint.host} answers; offers {models}")
 
 
-def _mail() -> Iterator[Finding]:
+def _mail() -> Iterator[Diagnosis]:
     if not settings.MAIL_ON:
-        yield Finding("Mail", OK, "none is sent: links are passed on by hand (EMAIL_URL)")
+        yield Diagnosis("Mail", OK, "none is sent: links are passed on by hand (EMAIL_URL)")
         return
     server = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     connected = get_connection()
     connected.open()
     connected.close()
-    yield Finding("Mail", OK, f"{server} answers; letters are from {settings.MAIL_FROM}")
+    yield Diagnosis("Mail", OK, f"{server} answers; letters are from {settings.MAIL_FROM}")
 
 
-def _sign_on() -> Iterator[Finding]:
+def _sign_on() -> Iterator[Diagnosis]:
     if not settings.OIDC_ISSUER:
-        yield Finding("Sign-on", OK, "none: no OpenID provider is set up (OIDC_ISSUER)")
+        yield Diagnosis("Sign-on", OK, "none: no OpenID provider is set up (OIDC_ISSUER)")
         return
     try:
         sign_on.provider()
     except UserError as error:
-        yield Finding("Sign-on", WARNING, error.message, MENDS["Sign-on"])
+        yield Diagnosis("Sign-on", WARNING, error.message, MENDS["Sign-on"])
     else:
-        yield Finding("Sign-on", OK, f"{settings.OIDC_ISSUER} answers")
+        yield Diagnosis("Sign-on", OK, f"{settings.OIDC_ISSUER} answers")
 
 
-def _second_factors() -> Iterator[Finding]:
+def _second_factors() -> Iterator[Diagnosis]:
     wanted = ", ".join(settings.SECOND_FACTOR_FOR)
     seen = f"asked of {wanted}" if wanted else "asked of nobody (SECOND_FACTOR_FOR)"
-    yield Finding("Second factor", OK, f"{seen}. {passkeys.why_not() or 'Passkeys can be used.'}")
+    yield Diagnosis("Second factor", OK, f"{seen}. {passkeys.why_not() or 'Passkeys can be used.'}")
 
 
-def _paper() -> Iterator[Finding]:
+def _paper() -> Iterator[Diagnosis]:
     """By making a page, in the program and with the bounds that every report has."""
     if not settings.REPORT_PDF:
-        yield Finding("PDF", OK, "this site makes none: REPORT_PDF is off")
+        yield Diagnosis("PDF", OK, "this site makes none: REPORT_PDF is off")
         return
     try:
         made = pdf.printed(f"{STYLE}{STYLE_ENDS}<p>A page.</p>", seconds=PDF_SECONDS)
     except NotForThisRound:
         seen = "no system library Pango: all works but report.pdf and the site's report as PDF"
-        yield Finding("PDF", WARNING, seen, f"{pdf.INSTALL}, or sh deploy/system-libraries.sh")
+        yield Diagnosis("PDF", WARNING, seen, f"{pdf.INSTALL}, or sh deploy/system-libraries.sh")
     except UserError as error:
-        yield Finding("PDF", WARNING, error.message, MENDS["PDF"])
+        yield Diagnosis("PDF", WARNING, error.message, MENDS["PDF"])
     else:
-        yield Finding("PDF", OK, f"Pango is there: a page takes {len(made):,} bytes")
+        yield Diagnosis("PDF", OK, f"Pango is there: a page takes {len(made):,} bytes")
 
 
 def _demo_is_open() -> bool:
@@ -301,7 +303,7 @@ MENDS = {
     "Sign-on": "Check OIDC_ISSUER: its /.well-known/openid-configuration must say the same.",
     "PDF": "python -m pip install -r requirements.txt, and sh deploy/system-libraries.sh",
 }
-CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
+CHECKS: dict[str, Callable[[], Iterator[Diagnosis]]] = {
     "evalsite": _profile,
     "Python": _python,
     "Libraries": _libraries,

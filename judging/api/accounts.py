@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from judging import selectors
 from judging.access import address_of
 from judging.api.base import ApiView
-from judging.api.fields import Body, Text, Whole, checked
+from judging.api.fields import Body, OneOf, Text, Whole, checked
 from judging.api.serializers import MeRow, NewTokenRow, TokenRow
 from judging.models import ApiToken
 from judging.services import factors, members, sign_in
@@ -39,9 +39,7 @@ class SignIn(Body):
         help_text="Of the app, or a recovery code, where the account has a second factor.",
     )
     name = Text(max_length=100, default="API", help_text="What the key is for.")
-    scope = serializers.ChoiceField(
-        ApiToken.Scope.choices, default=ApiToken.Scope.FULL, help_text="What it may do."
-    )
+    scope = OneOf(ApiToken.Scope.choices, default=ApiToken.Scope.FULL, help_text="What it may do.")
     expires_in_days = Whole(
         min_value=1, max_value=members.MAX_KEY_DAYS, default=members.KEY_DAYS,
         help_text="For how long it works, if the password is not changed before.",

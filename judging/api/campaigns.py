@@ -12,7 +12,7 @@ from judging import selectors
 from judging.access import ORGANIZER as ORGANIZES
 from judging.access import roles
 from judging.api.base import MEMBER, ORGANIZER, ApiView, CampaignView
-from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.api.fields import Body, NoBody, Number, OneOf, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import CampaignDetailRow, CampaignRow, OrganizedCampaignRow
 from judging.models import Campaign, User
@@ -44,7 +44,7 @@ class CampaignChange(Body):
     currency = Text(
         max_length=3, required=False, allow_blank=True, help_text="Three capital letters."
     )
-    senior_grades = serializers.ChoiceField(
+    senior_grades = OneOf(
         Campaign.Seniors.choices, required=False,
         help_text="Whether senior grades stand beside what assessors said, or supersede it.",
     )  # fmt: skip

@@ -5,8 +5,9 @@ refuse (NUL, other control characters, lone surrogates) never gets that far.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -71,6 +72,26 @@ class Flag(serializers.BooleanField):
         return data
 
 
+class OneOf(serializers.ChoiceField):
+    """One of several names. Another one is answered with what there is, and what may be meant."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        with suppress(serializers.ValidationError):
+            return super().to_internal_value(data)
+        known = [str(name) for name in self.choices]
+        told = f"Expected {'one of ' if len(known) > 1 else ''}{', '.join(known)}"
+        raise serializers.ValidationError(f"{told}, not {str(data)[:100]!r}{meant(data, known)}.")
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """ " (did you mean ...?)" with the known name that is most like a wrong one, if any is.
+
+    As `nearest` of estimation's core has it, which nothing of judging may import.
+    """
+    found = get_close_matches(str(name).lower(), list(known), n=1, cutoff=0.7)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
 class Body(serializers.Serializer[Any]):
     """The body of a request. A field that is not declared is an error that names it."""
 
@@ -78,7 +99,8 @@ class Body(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             unknown = [str(name) for name in data if name not in self.fields]
             if unknown:
-                raise serializers.ValidationError({name: ["Unknown field."] for name in unknown})
+                told = {name: [f"Unknown field{meant(name, self.fields)}."] for name in unknown}
+                raise serializers.ValidationError(told)
         return super().to_internal_value(data)
 
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from judging import drops, selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
-from judging.api.fields import Body, NoBody, Text, checked
+from judging.api.fields import Body, NoBody, OneOf, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import (
     DocumentDetailRow,
@@ -85,7 +85,7 @@ class UploadBody(Body):
         child=serializers.FileField(), min_length=1, max_length=MAX_FILES,
         help_text="One file or many, each in a part of this name; plain or gzip.",
     )  # fmt: skip
-    kind = serializers.ChoiceField(
+    kind = OneOf(
         Upload.Kind.choices, required=False, help_text="Guessed from each file if left out."
     )
     check_only = serializers.BooleanField(

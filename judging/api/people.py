@@ -4,13 +4,12 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from judging import people, selectors
 from judging.api.base import ORGANIZER, CampaignView, page
-from judging.api.fields import Body, Flag, NoBody, Text, checked
+from judging.api.fields import Body, Flag, NoBody, OneOf, Text, checked
 from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import MemberRow, NewMemberRow
 from judging.api.serializers_people import AddedRow, ExclusionRow, PersonDetailRow, PersonRow
@@ -21,7 +20,7 @@ from judging.services import exclusions, invitations, members
 
 class MemberBody(Body):
     username = Text(max_length=150)
-    role = serializers.ChoiceField(Membership.Role.choices)
+    role = OneOf(Membership.Role.choices)
     address = Text(
         max_length=254,
         default="",
@@ -75,7 +74,7 @@ class ManyBody(Body):
         help_text="A name or address a line; after commas possibly an address and a role. Or a"
         " table whose first line names its columns: name, address, role.",
     )
-    role = serializers.ChoiceField(Membership.Role.choices, default=Membership.Role.ASSESSOR)
+    role = OneOf(Membership.Role.choices, default=Membership.Role.ASSESSOR)
     leave_out_members = Flag(default=False, help_text="Pass over those who are members already.")
 
 
@@ -160,7 +159,7 @@ class PersonDetail(CampaignView):
 
 class ExclusionBody(Body):
     assessor = Text(max_length=150, help_text="The user name.")
-    ground = serializers.ChoiceField(
+    ground = OneOf(
         Exclusion.Ground.choices,
         help_text="Estimates stay unbiased only if it has nothing to do with grades.",
     )

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, Text, Whole, checked
+from judging.api.fields import Body, OneOf, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers_people import ItemRow
 from judging.models import SeenItem
@@ -15,12 +15,12 @@ from judging.services import seen
 
 
 class WhichItems(PageQuery):
-    kind = serializers.ChoiceField(KINDS, required=False, help_text="One kind; else all.")
+    kind = OneOf(KINDS, required=False, help_text="One kind; else all.")
     done = serializers.BooleanField(default=False, help_text="Those that were marked as seen.")
 
 
 class SeenBody(Body):
-    kind = serializers.ChoiceField(SeenItem.Kind.choices)
+    kind = OneOf(SeenItem.Kind.choices)
     target = Whole(min_value=1)
     version = Text(
         max_length=40, help_text="As it was read: where it has changed since, it comes back."
@@ -28,7 +28,7 @@ class SeenBody(Body):
 
 
 class UnseenBody(Body):
-    kind = serializers.ChoiceField(SeenItem.Kind.choices)
+    kind = OneOf(SeenItem.Kind.choices)
     target = Whole(min_value=1)
 
 

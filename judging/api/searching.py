@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from judging import browsing, selectors
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Number, Text
+from judging.api.fields import Number, OneOf, Text
 from judging.api.pagination import PageQuery
 from judging.api.serializers import PREFERENCE, second_docno
 from judging.browsing import ORDERS, JudgmentFilter
@@ -51,7 +51,7 @@ class WhichJudgments(PageQuery):
     gold = serializers.BooleanField(
         required=False, help_text="True: answers to gold pairs alone; false: without them."
     )
-    order = serializers.ChoiceField(sorted(ORDERS), required=False)
+    order = OneOf(sorted(ORDERS), required=False)
 
 
 def filter_of(asked: dict[str, Any]) -> JudgmentFilter | None:

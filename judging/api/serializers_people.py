@@ -151,7 +151,7 @@ class DayRow(Row):
     judged = IntegerField()
 
 
-class GradesRow(Row):
+class GradeUseRow(Row):
     theirs = serializers.ListField(child=IntegerField(), help_text="How often, by grade from 0.")
     same_pairs = serializers.ListField(
         child=IntegerField(), help_text="Of the pairs that others judged too."
@@ -216,7 +216,7 @@ class ApartRow(PairNamed):
 class PersonDetailRow(Row):
     person = PersonRow()
     days = DayRow(many=True)
-    grades = GradesRow()
+    grades = GradeUseRow()
     timed = IntegerField(help_text="Judgments of which time and length are known; 10 tell haste.")
     quick_count = IntegerField(help_text="Judgments too fast to have read.")
     quick = QuickRow(many=True, help_text="The quickest of them, 20 at most.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.shards.pools import ShardPool
+from estimation.core.shards.pools import PoolLines
 from estimation.core.shards.running import StepResult
 
 
@@ -26,7 +26,7 @@ class Deadly:
 
 
 @dataclass(frozen=True)
-class DeadlyPool(ShardPool):
+class DeadlyPool(PoolLines):
     """The pool of a shard; one of them ends its worker in the middle of writing the result."""
 
     marker: Path = Path()

@@ -184,7 +184,7 @@ BASELINES_AND_TRIALS: list[Case] = [
     ("baseline", lambda g: g.setting(goal=goals.baseline("alpha", against="zeta")), PoolError,
      f"the pool has no run 'zeta', the baseline of the goal; {THEIR_RUNS}"),
     ("method", lambda g: prepare(g.setting(), "magic"), TrialError,
-     "method must be one of poisson, adaptive, difference, priority, iid, per-query, query, "
+     "method must be one of poisson, priority, iid, per-query, adaptive, difference, query, "
      "active, uniform, stratified, top, deep, mtf, mab, not 'magic'"),
     ("assessors", lambda g: Assessors(labels=0), TrialError, f"labels {WHOLE} 0"),
     ("noise", lambda g: Assessors(noise=NAN), TrialError,

@@ -36,6 +36,7 @@ def pool() -> Pool:
         ("read_run", ("read_runs", "read_qrels"), " (did you mean 'read_runs'?)"),
         ("rank-1", ("rank-2", "rank-3"), " (did you mean 'rank-3' or 'rank-2'?)"),
         ("zeta", ("alpha", "beta"), ""),
+        ("DGC", ("DCG", "nDCG"), " (did you mean 'DCG'?)"),
         ("x", (), ""),
         (None, ("none at all",), ""),
     ],

@@ -20,7 +20,7 @@ from tests.core.sharded_pools import DEPTH, whole_pool, write_inputs, write_judg
 pytestmark = pytest.mark.usefixtures("no_disk_waits")
 TOPICS = 4  # of an input
 KINDS = {
-    "MadeTopics", "CutLines", "ShardPool", "RawSizes", "ShardSizes", "ShardDraw", "TopicValues",
+    "MadeTopics", "CutLines", "PoolLines", "RawSizes", "ShardSizes", "ShardDraw", "TopicValues",
     "SampledTerms",
 }  # fmt: skip
 
@@ -73,11 +73,11 @@ def test_no_step_holds_more_for_more_topics_in_more_shards(
     weighed(tmp_path / "first", 1, 1)  # what is made at first use
     few, many = (weighed(tmp_path / str(shards), shards, shards) for shards in (2, 10))
     assert set(few) >= KINDS
-    assert few["ShardPool"] > 100_000
+    assert few["PoolLines"] > 100_000
     grown = {kind: many[kind] / few[kind] for kind in KINDS}
     assert max(grown.values()) < 1.25, grown
     whole = weighed(tmp_path / "whole", 10, 1)
-    assert whole["ShardPool"] > 4 * many["ShardPool"], "in one shard it is seen"
+    assert whole["PoolLines"] > 4 * many["PoolLines"], "in one shard it is seen"
 
 
 @pytest.mark.slow

@@ -205,5 +205,5 @@ def test_more_lines_do_not_repeat_the_cut_of_old_ones(tmp_path: Path) -> None:
     for number in (2, 3):
         build_shards(SerialExecutor(), tmp_path / "r", inputs[:number], shards=2, depth=DEPTH)
     assert len(list((tmp_path / "r" / "cutlines").iterdir())) == 3
-    assert len(list((tmp_path / "r" / "shardpool").iterdir())) == 4
+    assert len(list((tmp_path / "r" / "poollines").iterdir())) == 4
     assert len(TAGS) == 5

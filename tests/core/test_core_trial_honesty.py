@@ -470,7 +470,7 @@ def test_it_is_about_all_runs_whatever_the_goal(setting: Setting, method: str) -
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in BATCHED])
 def test_methods_without_batches_are_looked_at_once(setting: Setting, method: str) -> None:
-    able = "poisson, adaptive, difference, priority, iid, per-query, query, active"
+    able = "poisson, priority, iid, per-query, adaptive, difference, query, active"
     message = f"looks must be 1 for the method {method}, which has no .*, not 2; these have: {able}"
     with pytest.raises(TrialError, match=message):
         prepare(replace(setting, looks=2), method)

@@ -258,7 +258,7 @@ def test_budgets_in_pairs(simulate: Simulate) -> None:
 
 
 METHOD_NAMES = (
-    "poisson, adaptive, difference, priority, iid, per-query, query, active, uniform, stratified, "
+    "poisson, priority, iid, per-query, adaptive, difference, query, active, uniform, stratified, "
     "top, deep"
 )
 

@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher as Argon2
 
 from evalsite import hashers
-from evalsite.hashers import PasswordHasher, Room
+from evalsite.hashers import HashingRoom, PasswordHasher
 from tests.support.races import at_once
 
 KIB = 1024
@@ -22,7 +22,7 @@ def crowd(hasher: PasswordHasher, encoded: str, people: int = 8) -> list[object]
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_eight_who_sign_in_at_once_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = Room(hashers.ROOM_KIB)
+    room = HashingRoom(hashers.ROOM_KIB)
     monkeypatch.setattr(hashers, "room", room)
     hasher = PasswordHasher()
     encoded = hasher.encode("a long password", "salt" * 4)
@@ -34,7 +34,7 @@ def test_eight_who_sign_in_at_once_share_the_room(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.django_db
 def test_one_of_other_parameters_is_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = Room(KIB)
+    room = HashingRoom(KIB)
     monkeypatch.setattr(hashers, "room", room)
     stored = Argon2(time_cost=1, memory_cost=4 * KIB, parallelism=1).hash("a long password")
 
@@ -50,7 +50,7 @@ def test_the_parameters_are_not_below_what_is_recommended() -> None:
     assert "$argon2id$" in hasher.encode("a long password", "salt" * 4)
 
 
-def most_inside(room: Room, needs: list[int]) -> tuple[int, list[int]]:
+def most_inside(room: HashingRoom, needs: list[int]) -> tuple[int, list[int]]:
     """The most that was taken at once, and the order in which they had it."""
     inside, most, order, guard = 0, 0, [], threading.Lock()
 
@@ -78,7 +78,7 @@ def most_inside(room: Room, needs: list[int]) -> tuple[int, list[int]]:
 
 
 def test_whoever_comes_first_has_it_first_also_one_who_needs_much() -> None:
-    most, order = most_inside(Room(10), [3, 3, 10, 3, 3, 3, 3])
+    most, order = most_inside(HashingRoom(10), [3, 3, 10, 3, 3, 3, 3])
 
     assert most == 10
     assert set(order[:2]) == {0, 1}
@@ -86,7 +86,7 @@ def test_whoever_comes_first_has_it_first_also_one_who_needs_much() -> None:
 
 
 def test_what_goes_wrong_inside_gives_the_room_back() -> None:
-    room = Room(10)
+    room = HashingRoom(10)
     with pytest.raises(RuntimeError), room.taken(7):
         raise RuntimeError
     with room.taken(10):
@@ -99,10 +99,10 @@ from pathlib import Path
 from argon2 import PasswordHasher as Argon2
 from django.conf import settings
 settings.configure()
-from evalsite.hashers import PasswordHasher, Room
+from evalsite.hashers import PasswordHasher, HashingRoom
 from evalsite import hashers
 if sys.argv[1] == "without":
-    hashers.room = Room(2**40)
+    hashers.room = HashingRoom(2**40)
 # not ru_maxrss, which begins with what the process had that started this one
 most = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 stored = [PasswordHasher().encode("words", "salt" * 4), "argon2" + Argon2().hash("words")]

@@ -119,7 +119,7 @@ def test_numbers_that_wait_for_a_worker_are_no_matter_of_uploads(
 
 
 def test_health_and_doctor_name_the_queue_that_nobody_serves() -> None:
-    def answers() -> tuple[int, str, list[diagnosis.Finding]]:
+    def answers() -> tuple[int, str, list[diagnosis.Diagnosis]]:
         ready = Client().get("/health/ready")
         return (
             ready.status_code,

@@ -48,6 +48,11 @@ class LabelRows:
     repeated: FloatArray | None = None
 
     def __post_init__(self) -> None:
+        for name in ("pair", "grade"):
+            if not isinstance(getattr(self, name), np.ndarray):  # a list, say
+                values = np.asarray(getattr(self, name))
+                whole = values if values.size else values.astype(np.int64)
+                object.__setattr__(self, name, whole)
         if self.pair.shape != self.grade.shape or self.pair.ndim != 1:
             shapes = f"{self.pair.shape} and {self.grade.shape}"
             raise LabelError(f"pair and grade must be vectors of one length, not {shapes}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .labels import LabelRows
+from ..arrays import check_whole, index_array, kind_of
+from .labels import LabelError, LabelRows
 from .ranked_lists import PoolError
 from .scope import find_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike
 
@@ -45,11 +48,7 @@ class Qrels:
         >>> len(Qrels.of({"1": {"d1": 2, "d2": 0}}))
         2
         """
-        rows = [
-            (topic.encode(), docno.encode(), grade)
-            for topic, docnos in grades.items()
-            for docno, grade in docnos.items()
-        ]
+        rows = list(_rows(grades))
         topic, docno, grade = zip(*rows, strict=True) if rows else ((), (), ())
         return Qrels(
             np.array(topic, dtype=np.bytes_),
@@ -92,8 +91,11 @@ class Qrels:
         (array([1]), array([3, 0]))
         """
         place = self.places(pool)
-        wanted = np.zeros(len(pool), dtype=bool)
-        wanted[slice(None) if pairs is None else np.asarray(pairs, dtype=np.int64)] = True
+        if unlisted is not None:
+            check_whole(unlisted, name="unlisted", least=0, error=LabelError)
+        wanted = np.full(len(pool), pairs is None)
+        if pairs is not None:
+            wanted[index_array(pairs, below=len(pool), name="pairs", error=LabelError)] = True
         kept = (place >= 0) & wanted[place]
         pair, grade = place[kept], self.grade[kept]
         if unlisted is None:
@@ -128,6 +130,21 @@ class SampledQrels(Qrels):
     others: tuple[BytesArray, BytesArray, FloatArray]
     lists_all: bool
     left_out: int = 0
+
+
+def _rows(grades: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[bytes, bytes, int]]:
+    wanted = "a mapping of topics to docnos to grades"
+    if not isinstance(grades, Mapping):
+        raise LabelError(f"grades must be {wanted}, not {kind_of(grades)}")
+    for topic, docnos in grades.items():
+        if not isinstance(topic, str) or not isinstance(docnos, Mapping):
+            raise LabelError(f"grades must be {wanted}; {topic!r} has {kind_of(docnos)}")
+        for docno, grade in docnos.items():
+            whole = isinstance(grade, Integral) and not isinstance(grade, bool)
+            if not isinstance(docno, str) or not whole:
+                told = f"docno {docno!r} of topic {topic!r} has {grade!r}"
+                raise LabelError(f"docnos must be texts and grades whole numbers; {told}")
+            yield topic.encode(), docno.encode(), int(grade)
 
 
 def find_rows(pool: Pool, topic: BytesArray, docno: BytesArray) -> IntArray:

@@ -220,6 +220,8 @@ def _negative(grade: IntArray, instead: int | None) -> IntArray:
 
 
 def _files(places: Place | Iterable[Place]) -> Iterator[Path]:
+    if not isinstance(places, str | os.PathLike | Iterable):
+        raise TrecError(f"places must be a path, or several, of files of runs, not {places!r}")
     several = [places] if isinstance(places, str | os.PathLike) else list(places)
     if not several:
         raise TrecError("there must be a file of a run; places holds none")

@@ -39,7 +39,7 @@ GUARANTEED: Mapping[IntervalKind, Guaranteed] = {**OF_DRAWS, **OF_POISSON}
 
 
 @dataclass(frozen=True, eq=False)
-class Guarantee:
+class RunBounds:
     """Bounds for the values of k runs, and for all differences between them."""
 
     values: Bound
@@ -55,7 +55,7 @@ def guarantee(
     value: FloatArray,
     measure: Measure,
     max_grade: int,
-) -> Guarantee | None:
+) -> RunBounds | None:
     """Put a kind of interval together.
 
     Parameters
@@ -71,7 +71,7 @@ def guarantee(
 
     Returns
     -------
-    Guarantee or None
+    RunBounds or None
         None for ``student``, and for measures without a bound: all but those of gains.
     """
     if kind == "student" or measure.family != "gain":
@@ -88,4 +88,4 @@ def guarantee(
         terms=terms,
     )
     built = GUARANTEED[kind]
-    return Guarantee(built.values(found), built.differences(found))
+    return RunBounds(built.values(found), built.differences(found))

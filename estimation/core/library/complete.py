@@ -23,7 +23,8 @@ from ..estimates.complete import complete_values, last_rank, list_values, need_l
 from ..measures.kinds import MAX_GRADE, MeasureError
 from ..measures.table import Measure, parse_measure
 from ..tables import Columns, Tabled, by_rows
-from .names import named_measure
+from .arguments import check_of_topics, check_runs, named_topics
+from .names import named_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,15 +90,15 @@ def evaluate_complete(
     >>> found["AP"].by_topic.shape, found["AP"].columns()["topic"]
     ((1, 1), ['1'])
     """
-    several = [measures] if isinstance(measures, Measure | str) else list(measures)
-    wanted = tuple(named_measure(each) for each in several)
+    wanted = named_measures(measures)
     if isinstance(runs, Pool):
         if topics is not None:
             raise PoolError("a pool has its topics: topics can be said of runs alone")
         return _of_pool(runs, judged, wanted, max_grade)
     if not isinstance(judged, Qrels):
         raise LabelError("runs are judged by Qrels; grades by position are those of a pool")
-    names = judged.topics if topics is None else sorted(set(topics), key=str.encode)
+    check_runs(runs, name="runs")
+    names = judged.topics if topics is None else named_topics(topics)
     return _of_runs(runs, judged, tuple(names), wanted, max_grade)
 
 
@@ -225,6 +226,7 @@ def _of_runs(
 ) -> CompleteEvaluation:
     if not runs or not topics:
         raise PoolError(f"there must be a run and a topic, not {len(runs)} and {len(topics)}")
+    check_of_topics(runs, topics, name="runs")
     for each in measures:
         each.check_pooled(preferences=False, scores=False)
     tags = tuple(sorted(runs, key=str.encode))

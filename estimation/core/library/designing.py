@@ -12,12 +12,16 @@ out here. Each is one step:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import nearest
+import numpy as np
+
+from ..arrays import is_number, nearest
 from ..data.pool import Pool, build_pool
-from ..data.ranked_lists import RankedLists, rank_lines
+from ..data.qrels import Qrels
+from ..data.ranked_lists import PoolError, RankedLists, rank_lines
 from ..rounds.active.rounds import make_plan
 from ..rounds.adaptive.state import AdaptivePlan
 from ..rounds.topics.allocation import make_query_design
@@ -25,12 +29,19 @@ from ..rounds.topics.grade_models import uniform_grades
 from ..sampling.allocation import make_design as make_pair_design
 from ..sampling.designs import DesignError
 from ..sampling.methods import SAMPLING_METHODS
-from .names import named_goal, named_measure, named_prior
+from .arguments import (
+    check_kind,
+    check_of_topics,
+    check_pool,
+    check_runs,
+    check_text,
+    named_topics,
+)
+from .names import check_estimated, named_goal, named_measure, named_measures, named_prior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..data.qrels import Qrels
     from ..measures.table import Measure
     from ..rounds.rounds import AnyDesign
     from ..sampling.goals import Goal
@@ -54,13 +65,25 @@ def rank_scores(scores: Mapping[str, Mapping[str, float]]) -> RankedLists:
     >>> run.topics, run.docnos.tolist()
     (('1',), [b'd2', b'd1'])
     """
-    lines = [
-        (topic.encode(), docno.encode(), score)
-        for topic, of_topic in scores.items()
-        for docno, score in of_topic.items()
-    ]
+    lines = list(_lines(scores))
     topics, docnos, numbers = zip(*lines, strict=True) if lines else ((), (), ())
     return rank_lines(topics, docnos, numbers)
+
+
+def _lines(scores: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[bytes, bytes, float]]:
+    if not isinstance(scores, Mapping):
+        raise PoolError(f"scores must be a mapping of topics to docnos to scores, not {scores!r}")
+    for topic, of_topic in scores.items():
+        check_text(topic, name="a topic")
+        if not isinstance(of_topic, Mapping):
+            told = f"the topic {topic!r} must have a mapping of docnos to scores"
+            raise PoolError(f"{told}, not {of_topic!r}")
+        for docno, score in of_topic.items():
+            check_text(docno, name=f"a docno of the topic {topic!r}")
+            if not is_number(score):
+                told = f"docno {docno!r} of topic {topic!r} has {score!r}"
+                raise PoolError(f"scores must be finite numbers; {told}")
+            yield topic.encode(), docno.encode(), score
 
 
 def pool_runs(
@@ -95,15 +118,19 @@ def pool_runs(
     >>> len(pool), len(pool.topics), len(pool.runs)
     (3223, 50, 20)
     """
+    check_runs(runs, name="runs")
+    if judged is not None:
+        check_kind(judged, Qrels, name="judged", see="read_qrels", error=PoolError)
     extra: dict[str, list[str]] = {}
     if topics is None:
         every = judged.topics if judged else {name for run in runs.values() for name in run.topics}
     else:
-        every = set(topics)
+        every = set(named_topics(topics))
     if judged is not None:
         for topic, docno in zip(judged.topic.tolist(), judged.docno.tolist(), strict=True):
             extra.setdefault(topic.decode(), []).append(docno.decode())
     kept = {topic: docnos for topic, docnos in extra.items() if topic in set(every)}
+    check_of_topics(runs, every, name="runs")
     return build_pool(sorted(every), runs, depth=depth, scores=scores, extra=kept)
 
 
@@ -117,7 +144,7 @@ def make_design(
     prior: Prior | str = "rank",
     batch_size: float | None = None,
     max_grade: int | None = None,
-    reported: Sequence[Measure | str] = (),
+    reported: Sequence[Measure | str] | Measure | str = (),
     **options: Any,
 ) -> AnyDesign:
     """Work out with which probability every pair, or topic, is drawn.
@@ -145,7 +172,7 @@ def make_design(
     max_grade : int, optional
         The best grade of the scale. Needed for ``adaptive``, ``query`` and for measures of
         predictions.
-    reported : sequence of Measure or str
+    reported : Measure, str, or a sequence of them
         Further measures that will be estimated.
     options
         Others of the method's own function: ``rule``, ``eps``, ``floor``, ``costs``; of
@@ -171,7 +198,11 @@ def make_design(
         names = ", ".join(SAMPLING_METHODS)
         meant = nearest(method, SAMPLING_METHODS)
         raise DesignError(f"The method is one of {names}, not {method!r}{meant}.")
-    main, others = named_measure(measure), tuple(map(named_measure, reported))
+    check_pool(pool)
+    main, others = named_measure(measure), named_measures(reported)
+    check_estimated((main, *others), method)
+    if not is_number(budget):
+        raise DesignError(f"budget must be a number, not {budget!r}")
     size = max(2, -(-budget // BATCHES)) if batch_size is None else batch_size
     draws = SAMPLING_METHODS[method].draws
     if method == "active":
@@ -187,6 +218,8 @@ def make_design(
         )
     learned = LEARNED if method == "adaptive" else ()
     _check_options(options, (*_parameters(make_pair_design), *learned), method)
+    if options.get("costs") is not None:
+        options["costs"] = np.asarray(options["costs"], dtype=np.float64)
     own = {name: options.pop(name) for name in learned if name in options}
     design = make_pair_design(
         pool,

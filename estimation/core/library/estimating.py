@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.labels import LabelError, LabelRows
 from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels, SampledQrels
 from ..data.ranked_lists import PoolError, RankedLists
-from ..measures.table import Measure
+from ..inference.looks import Look
 from ..rounds import evaluation
 from ..rounds.combining import RoundsTogether
-from ..rounds.given import GivenRound
-from .names import check_of_pairs, named_measure
+from ..rounds.given import GivenError, GivenRound
+from .arguments import (
+    check_drawn,
+    check_kind,
+    check_of_topics,
+    check_pool,
+    check_runs,
+    check_seeds,
+)
+from .names import check_of_pairs, named_measures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..arrays import FloatArray
-    from ..data.labels import LabelRows
-    from ..inference.looks import Look
     from ..inference.outlook import Outlook
+    from ..measures.table import Measure
     from ..rounds.results import DrawnRound, Evaluation
     from ..rounds.rounds import PairRound
     from ..sampling.interval_kinds import IntervalKind
@@ -80,14 +88,18 @@ def evaluate(
     >>> list(found.columns())
     ['measure', 'run', 'value', 'low', 'high', 'rank', 'possible ranks', 'support', 'unknown']
     """
-    several = [measures] if isinstance(measures, Measure | str) else list(measures)
+    check_pool(pool)
+    check_drawn(drawn)
+    check_kind(labels, LabelRows, Qrels, name="labels", see="Qrels.labels", error=LabelError)
+    if look is not None:
+        check_kind(look, Look, name="look", see="Look(5, 10), the fifth of ten")
     if isinstance(labels, Qrels):
         labels = labels.labels(pool, drawn.pairs(pool))
     return evaluation.evaluate(
         pool,
         drawn,
         labels=labels,
-        measures=[named_measure(each) for each in several],
+        measures=list(named_measures(measures)),
         max_grade=max_grade,
         joined=None if later is None else _joined(pool, later),
         batches=batches,
@@ -128,6 +140,7 @@ def together(rounds: Sequence[PairRound], *, seeds: Sequence[str]) -> RoundsToge
     'poisson'
     """
     check_of_pairs(rounds, having="with_earlier")
+    check_seeds(seeds, len(rounds))
     named = zip(rounds, seeds, strict=True)
     return RoundsTogether(tuple(replace(each, numbers=seed) for each, seed in named))
 
@@ -167,11 +180,16 @@ def given_round(pool: Pool, sampled: SampledQrels, *, unlisted: float | None = N
     >>> found["P@2"].estimate.value
     array([1.])
     """
+    check_pool(pool)
+    check_kind(sampled, SampledQrels, name="sampled", see="read_prels", error=GivenError)
     return GivenRound.of(pool, sampled, unlisted=unlisted)
 
 
 def _joined(pool: Pool, later: Mapping[str, RankedLists]) -> Pool:
     """The pool with later runs beside its own, and all of its pairs."""
+    check_runs(later, name="later")
+    for tag, run in later.items():
+        check_of_topics({tag: run}, pool.topics, name=f"lists of later[{tag!r}]")
     twice = sorted(set(pool.runs) & set(later))
     if twice:
         raise PoolError(f"the pool has a run {twice[0]!r} already; call the later one otherwise")

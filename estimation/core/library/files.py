@@ -9,6 +9,7 @@ import numpy as np
 from ..data.labels import LabelError, LabelRows, pair_name
 from ..sampling.designs import DesignError
 from ..sampling.methods import SAMPLING_METHODS
+from .arguments import check_drawn, check_kind, check_pool
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
@@ -43,6 +44,9 @@ def write_prels(place: Place, pool: Pool, drawn: Round, *, labels: LabelRows) ->
     >>> read_prels("our.prels").grade
     array([1, 0])
     """
+    check_pool(pool)
+    check_drawn(drawn)
+    check_kind(labels, LabelRows, name="labels", see="Qrels.labels", error=LabelError)
     if SAMPLING_METHODS[drawn.method].draws == "batches":
         told = "nobody knows with which probability a pair comes into any of their batches"
         raise DesignError(f"Rounds by {drawn.method} do not fit into prels: {told}.")

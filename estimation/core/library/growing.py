@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import index_array
+from ..arrays import index_array, kind_of
 from ..rounds.combining import CombiningError, part_over, union_of
 from ..sampling.designs import Design, DesignError
 from ..sampling.methods import with_option
 from ..sampling.top_up import top_up as fill_up
+from .arguments import check_seeds
 from .names import check_of_pairs
 
 if TYPE_CHECKING:
@@ -105,8 +106,9 @@ def top_up(
     """
     if not isinstance(design, Design):
         listed = ", ".join(with_option("top_up"))
-        raise DesignError(f"Only designs by {listed} top up, not an {type(design).__name__}.")
+        raise DesignError(f"Only designs by {listed} top up, not {kind_of(design)}.")
     check_of_pairs(rounds, having="top_up")
+    check_seeds(seeds, len(rounds))
     if bool(len(rounds)) == (judged is not None):
         raise CombiningError("give either rounds and their seeds, or judged pairs")
     if judged is not None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..arrays import nearest
-from ..measures.kinds import MAX_GRADE
+from ..arrays import kind_of, nearest
+from ..measures.kinds import MAX_GRADE, MeasureError
 from ..measures.table import Measure, parse_measure
 from ..rounds.combining import CombiningError
 from ..rounds.rounds import PairRound
 from ..sampling.goals import KINDS as GOALS
 from ..sampling.goals import Goal, GoalError
-from ..sampling.methods import with_option
+from ..sampling.methods import SAMPLING_METHODS, estimating, with_option
 from ..sampling.priors import Prior, make_prior
 
 if TYPE_CHECKING:
@@ -24,7 +25,24 @@ if TYPE_CHECKING:
 
 def named_measure(measure: Measure | str) -> Measure:
     """Return the measure that a text names."""
-    return parse_measure(measure) if isinstance(measure, str) else measure
+    return measure if isinstance(measure, Measure) else parse_measure(measure)
+
+
+def named_measures(measures: Iterable[Measure | str] | Measure | str) -> tuple[Measure, ...]:
+    """Return the measures that one text names, or several."""
+    if isinstance(measures, Measure | str):
+        return (named_measure(measures),)
+    if not isinstance(measures, Iterable):
+        raise MeasureError(f"measures must be a measure or a list of them, not {measures!r}")
+    return tuple(map(named_measure, measures))
+
+
+def check_estimated(measures: Iterable[Measure], method: str) -> None:
+    """Raise MeasureError unless a method estimates these: else people would judge for nothing."""
+    for each in measures:
+        if not SAMPLING_METHODS[method].estimates(each.name):
+            able = " or ".join(estimating(each.name))
+            raise MeasureError(f"{each} is estimated from rounds by {able}, not by {method}")
 
 
 def named_goal(pool: Pool, goal: Goal | str) -> Goal:
@@ -52,7 +70,12 @@ def named_prior(
 
 def check_of_pairs(rounds: Sequence[DrawnRound], *, having: Option) -> None:
     """Raise CombiningError unless all are rounds of pairs, by methods that have an option."""
+    if not isinstance(rounds, Iterable):
+        raise CombiningError(f"rounds must be a list of rounds, not {kind_of(rounds)}")
     for number, each in enumerate(rounds):
+        if not hasattr(each, "served"):
+            told = f"rounds[{number}] must be what draw_round returned"
+            raise CombiningError(f"{told}, not {kind_of(each)}")
         if not isinstance(each, PairRound) or each.method not in with_option(having):
             listed = " or ".join(with_option(having))
             raise CombiningError(f"rounds[{number}] is by {each.method}, and not by {listed}")

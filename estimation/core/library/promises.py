@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import kind_of
 from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
 from ..rounds.adaptive.state import AdaptivePlan
 from ..sampling.designs import Design, DesignError
 from ..sampling.priors import Prior
 from ..tables import Columns, Tabled
+from .arguments import check_pool
 from .names import named_measure
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def expected_precision(
     >>> expected.runs == pool.runs, bool((expected.half_width < 0.2).all())
     (True, True)
     """
+    check_pool(pool)
     pairs = _of_pairs(design)
     wanted = pairs.measure if measure is None else named_measure(measure)
     return expected_half_widths(
@@ -111,6 +114,7 @@ def precision_by_budget(
     >>> bool((planned.half_width[1] < planned.half_width[0]).all())
     True
     """
+    check_pool(pool)
     pairs = _of_pairs(design)
     wanted = pairs.measure if measure is None else named_measure(measure)
     curve = half_width_curve(
@@ -130,7 +134,7 @@ def _of_pairs(design: AnyDesign) -> Design:
     if isinstance(design, AdaptivePlan):
         return design.design
     if not isinstance(design, Design):
-        told = f"not by an {type(design).__name__}"
+        told = f"not by {kind_of(design)}"
         raise DesignError(f"Half widths are promised by designs of pairs, {told}.")
     return design
 

@@ -265,6 +265,8 @@ def parse_measure(text: str) -> Measure:
     >>> str(measure), measure.cutoff, measure.family
     ('nDCG@10', 10, 'ratio')
     """
+    if not isinstance(text, str):
+        raise MeasureError(f"A measure is written like {_examples()}, not {text!r}")
     match = _NOTATION.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         given = text[:MAX_LENGTH]

@@ -13,7 +13,7 @@ from ..estimates.estimators import DifferenceEstimate, Totals, topic_contributio
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..inference.fitting import fit_outlook, fit_residuals
-from ..inference.guarantees import Guarantee, guarantee
+from ..inference.guarantees import RunBounds, guarantee
 from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from ..inference.reach import Reach
 from ..inference.unseen import unseen, unseen_residuals
@@ -82,7 +82,7 @@ class _Found:
     noise_measured: bool
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
-    guarantee: Guarantee | None = None
+    guarantee: RunBounds | None = None
     ratio_knowledge: RatioKnowledge | None = None
 
 
@@ -220,7 +220,7 @@ class _Question:
 
 
 def _guaranteed(
-    student: EstimatorResult, guarantee: Guarantee, confidence: float, most: FloatArray
+    student: EstimatorResult, guarantee: RunBounds, confidence: float, most: FloatArray
 ) -> EstimatorResult:
     """The same with the guarantee's intervals, as far as values can lie: between 0 and `most`.
 

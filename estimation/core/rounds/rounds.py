@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..archives import ArchiveFile, form_of
-from ..arrays import Int32Array, IntArray, check_whole, frozen
+from ..archives import ArchiveError, ArchiveFile, form_of
+from ..arrays import Int32Array, IntArray, check_whole, frozen, kind_of
 from ..estimates.drawn import Drawn, check_sample
 from ..sampling.designs import FORMAT as PAIR_FORMAT
-from ..sampling.designs import Design
+from ..sampling.designs import Design, DesignError
 from ..sampling.draws import draw
 from ..sampling.probabilities import drawn_probabilities
 from ..sampling.samples import Sample, Served
@@ -34,6 +34,7 @@ from .adaptive.state import PLAN_FORMAT as ADAPTIVE_FORMAT
 from .adaptive.state import AdaptivePlan, AdaptiveState
 from .pair_estimates import estimates_of_pairs
 from .results import Asked, DrawnRound, Evaluation
+from .topics.designs import FORMAT as TOPICS_FORMAT
 from .topics.designs import QueryDesign, QueryError, labeled_pairs
 from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
@@ -210,6 +211,8 @@ def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
         return ActiveRound.begin(pool, design, seed=seed)
     if isinstance(design, AdaptivePlan):
         return AdaptiveRound.begin(pool, design, seed=seed)
+    if not isinstance(design, Design):
+        raise DesignError(f"design must be what make_design returned, not {kind_of(design)}")
     return PairRound(design, draw(pool, design, seed=seed))
 
 
@@ -238,4 +241,6 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
         return ActiveRound(ActivePlan.load(design), ActiveState.load(sample))
     if form == ADAPTIVE_FORMAT:
         return AdaptiveRound(AdaptivePlan.load(design), AdaptiveState.load(sample))
-    return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
+    if form == TOPICS_FORMAT:
+        return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
+    raise ArchiveError(f"expected the file of a design, found one of the form {form}")

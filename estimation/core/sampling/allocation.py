@@ -173,7 +173,8 @@ def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -
         meant = nearest(method, METHODS)
         raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}{meant}.")
     if rule not in RULES:
-        raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
+        meant = nearest(rule, RULES)
+        raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}{meant}.")
     check_goal(goal, pool.runs)
     check_serves(goal, method)
     if not isinstance(prior, Prior):

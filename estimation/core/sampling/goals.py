@@ -59,6 +59,9 @@ class Goal:
         if self.kind not in KINDS:
             meant = nearest(self.kind, KINDS)
             raise GoalError(f"the goal is one of {', '.join(KINDS)}, not {self.kind!r}{meant}")
+        for tag in self.all_runs:
+            if not isinstance(tag, str):
+                raise GoalError(f"the goal {self.kind!r} names runs by texts, not {tag!r}")
         least, most = LEAST_RUNS.get(self.kind, 1), MOST_RUNS.get(self.kind)
         if len(self.runs) < least or (most is not None and len(self.runs) > most):
             needed = f"at least {least}" if most is None else f"exactly {most}"

@@ -201,6 +201,8 @@ SAMPLING_METHODS = _table(
     ),
 )
 """By name, in the order in which forms offer them."""
+OF_PAIRS = tuple(name for name, method in SAMPLING_METHODS.items() if method.draws == "pairs")
+"""Those whose draws are single pairs, all of them before anything is judged."""
 
 
 def with_option(option: Option) -> tuple[str, ...]:

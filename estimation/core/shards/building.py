@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .frames import ShardFrame
 from .lines import CutLines, Dealt
-from .pools import ShardPool
+from .pools import PoolLines
 from .running import do_steps
 from .store import read_columns, read_facts, seal_of
 
@@ -85,7 +85,7 @@ def build_shards(
     frame = ShardFrame(_sorted(wanted), _sorted(tags), depth, shards)
     cuts = do_steps(executor, [CutLines(root, place, seal_of(place), frame) for place in inputs])
     dealt = Dealt.of(cuts, shards)
-    steps = [ShardPool(root, frame, n, each, dealt.width) for n, each in enumerate(dealt.cuts)]
+    steps = [PoolLines(root, frame, n, each, dealt.width) for n, each in enumerate(dealt.cuts)]
     places = tuple(do_steps(executor, steps))
     facts = [read_facts(place) for place in places]
     pairs, entries = (sum(each[name] for each in facts) for name in ("pairs", "entries"))

@@ -31,7 +31,7 @@ COLUMNS = ("topic", "docno", "indptr", "run", "rank")
 
 
 @dataclass(frozen=True)
-class ShardPool(ShardStep):
+class PoolLines(ShardStep):
     """The pool of a shard, from the cut lines of all inputs.
 
     Attributes

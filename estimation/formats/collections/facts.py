@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, frozen
+from estimation.core.arrays import FloatArray, frozen, nearest
 from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.measures.table import parse_measure
@@ -55,6 +55,8 @@ class Field:
         field's name; empty: the collection itself.
     may_be_missing : bool
         Whether the field is left out where the attribute is None, as it is in older files.
+    known : tuple of str
+        Names that it may hold, if it holds one of several.
     """
 
     expected: str
@@ -63,6 +65,7 @@ class Field:
     load: Make = _same
     source: str | None = None
     may_be_missing: bool = False
+    known: tuple[str, ...] = ()
 
     def of(self, source: str) -> "Field":
         """The field of another attribute."""
@@ -97,14 +100,16 @@ def check_fields(
     """
     before = problems.error_count
     for name in sorted(found.keys() - fields.keys()):
-        problems.error(None, f"{which}{show(name)}", "expected no such field")
+        message = f"expected no such field{nearest(name, fields)}"
+        problems.error(None, f"{which}{show(name)}", message)
     for name, field in fields.items():
         if name not in found and field.may_be_missing:
             continue
         if name not in found:
             problems.error(None, f"{which}{name}", f"expected {field.expected}, found nothing")
         elif not field.check(found[name]):
-            message = f"expected {field.expected}, found {_shown(found[name])}"
+            meant = nearest(found[name], field.known)
+            message = f"expected {field.expected}, found {_shown(found[name])}{meant}"
             problems.error(None, f"{which}{name}", message)
     return problems.error_count == before
 
@@ -183,7 +188,7 @@ def whole(least: int, most: int) -> Field:
 
 
 def one_of(*known: str) -> Field:
-    return Field(f"one of {', '.join(known)}", lambda value: value in known)
+    return Field(f"one of {', '.join(known)}", lambda value: value in known, known=known)
 
 
 def real(expected: str, least: float, most: float) -> Field:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.sampling.methods import SAMPLING_METHODS, draws_again
+from estimation.core.sampling.methods import OF_PAIRS, draws_again
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import go_on
 from estimation.formats.collections.facts import Facts, Fields
@@ -20,7 +20,6 @@ MAX_ROUNDS = 1000
 MAX_PREFERENCE_DEPTH = 200
 """A list so deep has 19,900 pairs of documents."""
 MAX_DRAWS = 10_000_000
-METHODS = tuple(name for name, each in SAMPLING_METHODS.items() if each.draws == "pairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class PairFacts(Facts):
 
 
 _OF_ROUND: Fields = {
-    "method": common.one_of(*METHODS),
+    "method": common.one_of(*OF_PAIRS),
     "steps": common.STEPS,
     "numbers": replace(common.whole(1, MAX_ROUNDS), dump=int, load=str),
     "seed": common.SEED,

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from estimation.core.arrays import nearest
 from estimation.management.whole_files import read_runs, read_whole
 from estimation.research.published import experiments, reproduction
 from estimation.research.published.experiments import Collection
@@ -86,7 +87,8 @@ def _keys(given: Sequence[str]) -> list[str]:
     known = {key.lower(): key for key in KEYS}
     for name in given:
         if name.lower() not in known:
-            raise CommandError(f"There is no table {name!r}; there are {', '.join(KEYS)}.")
+            told = f"There is no table {name!r}{nearest(name, KEYS)}"
+            raise CommandError(f"{told}; there are {', '.join(KEYS)}.")
     return [known[name.lower()] for name in given] or list(KEYS)
 
 

@@ -19,6 +19,7 @@ from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.formats.collections.files import read_collection
 from estimation.formats.runs import read_run
+from estimation.management.arguments import named
 from estimation.management.purposes import purpose_of
 from estimation.unknown import Purpose, continued, name_of
 from estimation.validity import of_a_file
@@ -43,10 +44,13 @@ class Command(BaseCommand):
             "--measure", action="append", metavar="M",
             help="e.g. DCG@10; may be repeated; by default the measures of the round",
         )  # fmt: skip
-        parser.add_argument("--format", choices=FORMATS, default=FORMATS[0])
+        parser.add_argument(
+            "--format", type=named(FORMATS), default=FORMATS[0], metavar="FORM",
+            help=f"one of {', '.join(FORMATS)}",
+        )  # fmt: skip
         parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals")
         parser.add_argument(
-            "--interval", choices=INTERVAL_KINDS, default=INTERVAL_KINDS[0], metavar="KIND",
+            "--interval", type=named(INTERVAL_KINDS), default=INTERVAL_KINDS[0], metavar="KIND",
             help=f"one of {', '.join(INTERVAL_KINDS)}; the guaranteed ones are for draws with "
             "replacement (iid) or Poisson samples, and for measures that are sums of gains",
         )  # fmt: skip

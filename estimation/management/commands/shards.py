@@ -20,6 +20,7 @@ from estimation.core.shards.executors import open_executor
 from estimation.core.shards.running import do_steps
 from estimation.core.shards.values import estimate_shards, evaluate_shards
 from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
+from estimation.management.arguments import named
 
 MOST_ATTEMPTS = 3
 GOALS = ("absolute", "ranking")
@@ -48,8 +49,14 @@ class Command(BaseCommand):
         parser.add_argument("--budget", type=int, help="pairs to draw, as expected")
         parser.add_argument("--batch-size", type=int, help="by default the budget")
         parser.add_argument("--design-measure", default="DCG@100", metavar="M")
-        parser.add_argument("--goal", choices=GOALS, default=GOALS[0], help="of all runs")
-        parser.add_argument("--prior", choices=tuple(PRIORS), default="rank")
+        parser.add_argument(
+            "--goal", type=named(GOALS), default=GOALS[0],
+            help=f"of all runs: one of {', '.join(GOALS)}",
+        )  # fmt: skip
+        parser.add_argument(
+            "--prior", type=named(tuple(PRIORS)), default="rank",
+            help=f"one of {', '.join(PRIORS)}",
+        )  # fmt: skip
         parser.add_argument("--floor", type=float, default=0.1)
         parser.add_argument("--seed", default="evalsite")
         parser.add_argument("--judged", type=Path, help="qrels of the sample, to estimate from")

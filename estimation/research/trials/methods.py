@@ -1,8 +1,8 @@
 """Simulated judging of a judged collection: the methods, each ready to play trials.
 
 A trial draws pairs by a method, looks up their grades as if assessors gave them, and estimates.
-`trials.settings` says what is simulated, `trials.reports` what the
-estimates are off by. To add a method, add one entry to `METHODS`.
+`trials.settings` says what is simulated, `trials.reports` what the estimates are off by. Ways of
+sampling pairs come from their own table; to add another method, add one entry to `METHODS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, frozen
+from estimation.core.arrays import FloatArray, IntArray, frozen, nearest
 from estimation.core.data.pool import Pool
 from estimation.core.inference.intervals import Bound, student_intervals
 from estimation.core.inference.looks import Look
@@ -32,10 +32,9 @@ from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.designs import Method as Drawing
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.interval_kinds import IntervalKind
-from estimation.core.sampling.methods import check_interval, draws_again, interval_kinds
+from estimation.core.sampling.methods import OF_PAIRS, check_interval, draws_again, interval_kinds
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.random_numbers import permanent_random_numbers
 from estimation.research.baselines.estimates import covariance as selection_covariance
@@ -139,7 +138,7 @@ class Method:
     has_batches: bool = True
 
 
-def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None = None) -> Player:
+def _designed(name: str, setting: Setting, *, predictions: FloatArray | None = None) -> Player:
     """Draws and Poisson samples, by a design that is optimized for the goal."""
     pool, design = setting.pool, _design(name, setting)
 
@@ -175,11 +174,11 @@ def _helped(setting: Setting) -> Player:
     return _designed("poisson", setting, predictions=setting.predicted)
 
 
-def _design(name: Drawing, setting: Setting) -> Design:
+def _design(name: str, setting: Setting) -> Design:
     return _cut(setting, _uncut(name, setting))
 
 
-def _uncut(name: Drawing, setting: Setting) -> Design:
+def _uncut(name: str, setting: Setting) -> Design:
     """A design for a budget in as many batches as there are looks, if it can be cut so."""
     pool, goal, measure = setting.pool, setting.goal, setting.measure
     prior = make_prior(
@@ -199,7 +198,7 @@ def _uncut(name: Drawing, setting: Setting) -> Design:
         prior=prior,
         budget=budget,
         batch_size=budget if calibrate else -(-budget // setting.looks),
-        method=name,
+        method=name,  # type: ignore[arg-type]  # one that draws pairs
         rule=setting.rule,
     )
     if calibrate:
@@ -443,12 +442,9 @@ def _from_judged(measure: Measure) -> bool:
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        Method("poisson", partial(_designed, "poisson"), _by_design),
+        *(Method(name, partial(_designed, name), _by_design) for name in OF_PAIRS),
         Method("adaptive", _adaptive, _by_design),
         Method("difference", _helped, _of_gains),
-        Method("priority", partial(_designed, "priority"), _by_design),
-        Method("iid", partial(_designed, "iid"), _by_design),
-        Method("per-query", partial(_designed, "per-query"), _by_design),
         Method("query", _queried, _by_topic),
         Method("active", _active, _actively),
         Method("uniform", partial(_selected, "uniform"), _by_sample, has_batches=False),
@@ -486,7 +482,8 @@ def prepare(setting: Setting, method: str) -> Player:
         If the method cannot work with the goal, the budget, the prior or the kind of intervals.
     """
     if method not in METHODS:
-        raise TrialError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+        meant = nearest(method, METHODS)
+        raise TrialError(f"method must be one of {', '.join(METHODS)}, not {method!r}{meant}")
     if not METHODS[method].estimates(setting.measure):
         others = methods_for(setting.measure)
         able = f"these do: {', '.join(others)}" if others else "and neither does any other"

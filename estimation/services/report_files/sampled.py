@@ -22,7 +22,7 @@ WHY_NOT = {
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledGrades:
     """``pair`` are the judged pairs, ``grades`` and ``inclusion`` of all pairs of the pool."""
 
     pool: Pool
@@ -31,7 +31,7 @@ class Sampled:
     inclusion: FloatArray
 
 
-def sampled(row: Round, shown: EstimateSet) -> Sampled:
+def sampled(row: Round, shown: EstimateSet) -> SampledGrades:
     """The sample that the estimates rest on, with the probabilities of just its batches.
 
     Raises NotForThisRound where such files cannot tell of it.
@@ -45,7 +45,7 @@ def sampled(row: Round, shown: EstimateSet) -> Sampled:
         raise TypeError(f"no sample of pairs: {type(found.drawn).__name__}")
     drawn = found.drawn.drawn(found.pool.topic)
     grades = one_of_each(found.labels, found.pool, key=row.pool.digest if row.pool else "")
-    return Sampled(found.pool, drawn.pair, grades, drawn.inclusion)
+    return SampledGrades(found.pool, drawn.pair, grades, drawn.inclusion)
 
 
 def one_of_each(labels: LabelRows, pool: Pool, *, key: str) -> FloatArray:

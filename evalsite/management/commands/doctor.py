@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from evalsite.management.diagnosis import MISSING, OK, WARNING, Finding, diagnose
+from evalsite.management.diagnosis import MISSING, OK, WARNING, Diagnosis, diagnose
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         if any(finding.status == MISSING for finding in findings):
             sys.exit(1)
 
-    def _show(self, finding: Finding, width: int) -> None:
+    def _show(self, finding: Diagnosis, width: int) -> None:
         styles = {OK: self.style.SUCCESS, WARNING: self.style.WARNING, MISSING: self.style.ERROR}
         status = styles[finding.status](f"{finding.status:<7}")
         self.stdout.write(f"{finding.name:<{width}}  {status}  {finding.seen}")
