@@ -26,15 +26,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
-from judging.services import (
-    assignments,
-    campaigns,
-    entering,
-    exclusions,
-    jobs,
-    members,
-    uploads,
-)
+from judging.services import assignments, campaigns, entering, exclusions, jobs, members, uploads
 from tests.support import chat, evaluation, factories, gallery_files
 from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
