@@ -133,8 +133,8 @@ def discard(*, row: Round, by: User) -> None:
         _drafted(row)
         Job.objects.filter(kind__in=["preview", "draw"], target=row.pk).delete()
         leftovers.discard(row)
-        told = {"number": row.number}
-        audit.record("discard round", by=by, campaign=row.campaign_id, target=row, **told)
+        of = row.campaign_id
+        audit.record("discard round", by=by, campaign=of, target=row, number=row.number)
         Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
 
 
@@ -320,8 +320,8 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
         _require(not plan.estimator, "predictions", message)
         return None
     there = {row.name: row for row in GRADES.rows(campaign)}
-    message = "The campaign has no predicted grades of this name"
-    message += f"{nearest(plan.predictions, there)}."
+    meant = nearest(plan.predictions, there)
+    message = f"The campaign has no predicted grades of this name{meant}."
     _require(plan.predictions in there, "predictions", message)
     method, scores = SAMPLING_METHODS[plan.method], plan.prior == Round.Prior.SCORES
     used = method.draws == "topics" or "predictions" in method.options
@@ -375,8 +375,7 @@ def _runs(campaign: Campaign, plan: RoundPlan) -> dict[str, Run | None]:
 
 def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
     runs = {run.tag: run for run in Run.objects.filter(campaign=campaign)}
-    meant = nearest(tag, runs)
-    _require(tag in runs, field_name, f"This goal needs a run of the campaign{meant}.")
+    _require(tag in runs, field_name, f"This goal needs a run of the campaign{nearest(tag, runs)}.")
     return runs[tag]
 
 
