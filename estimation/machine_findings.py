@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from estimation.agreement_figures import bounded
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -16,7 +17,7 @@ def findings_on(agreement: Mapping[str, Any]) -> list[Finding]:
     """The sentences of a stored agreement, in order of importance; none without one."""
     if not agreement:
         return []
-    found = [_kappa(agreement), _bias(agreement), _worth(agreement["worth"])]
+    found = [_kappa(agreement), *_alpha(agreement), _bias(agreement), _worth(agreement["worth"])]
     if not agreement["weighted"]:
         text = (
             "The pairs of this round were chosen while it was judged, so that their probabilities "
@@ -41,6 +42,38 @@ def _kappa(agreement: Mapping[str, Any]) -> Finding:
         why = "disagreement to learn from" if abs(value) == 1.0 else "pairs of more topics"
         return Finding(OPEN, f"{said}; {same}. An interval needs {why}.")
     return Finding(NOTE, f"{said} (95 % interval {low:.2f} to {high:.2f}); {same}.")
+
+
+def _alpha(agreement: Mapping[str, Any]) -> list[Finding]:
+    """None of an agreement of an earlier version, nor where all grades are one, as kappa says."""
+    plain = agreement.get("plain")
+    if not plain or plain["ordinal"][0] is None:
+        return []
+    said = f"Krippendorff's alpha (ordinal) of machine and people is {bounded(plain['ordinal'])}"
+    drawn, alone = agreement["drawn"], agreement["alone"]
+    if drawn and drawn["ordinal"][0] is not None:
+        weighted = bounded(drawn["ordinal"])
+        said += f" on these pairs; weighted by the draw, for all pairs of the pool, {weighted}"
+    found = [Finding(NOTE, f"{said}.")]
+    if alone and alone["ordinal"][0] is not None:
+        text = (
+            f"People among themselves have {bounded(alone['ordinal'])} on those of these pairs "
+            f"that two or more judged ({alone['pairs']:,})."
+        )
+        found.append(Finding(NOTE, text))
+    elif not alone:
+        text = (
+            "No two people judged the same of these pairs, so that nobody knows whether the "
+            "machine differs from people more than they do from each other."
+        )
+        found.append(Finding(OPEN, text))
+    if "skewed" in plain["cautions"]:
+        text = (
+            "Nine of ten grades or more are one grade: chance explains most of any agreement then, "
+            "and alpha says little."
+        )
+        found.append(Finding(LIMIT, text))
+    return found
 
 
 def _bias(agreement: Mapping[str, Any]) -> Finding:
