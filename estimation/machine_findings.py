@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimation.agreement_figures import bounded
+from estimation.figures import number
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -37,11 +38,12 @@ def _kappa(agreement: Mapping[str, Any]) -> Finding:
         text = "All these grades are one and the same, so that agreement cannot be told from luck."
         return Finding(OPEN, text)
     same = f"{100 * agreement['equal']:.0f} % of the judgments are equal to the machine's grade"
-    said = f"Quadratically weighted kappa with people is {value:.2f}"
+    said = f"Quadratically weighted kappa with people is {number(value, 2)}"
     if low is None:
         why = "disagreement to learn from" if abs(value) == 1.0 else "pairs of more topics"
         return Finding(OPEN, f"{said}; {same}. An interval needs {why}.")
-    return Finding(NOTE, f"{said} (95 % interval {low:.2f} to {high:.2f}); {same}.")
+    ends = f"{number(low, 2)} to {number(high, 2)}"
+    return Finding(NOTE, f"{said} (95 % interval {ends}); {same}.")
 
 
 def _alpha(agreement: Mapping[str, Any]) -> list[Finding]:
@@ -57,8 +59,8 @@ def _alpha(agreement: Mapping[str, Any]) -> list[Finding]:
     found = [Finding(NOTE, f"{said}.")]
     if alone and alone["ordinal"][0] is not None:
         text = (
-            f"People among themselves have {bounded(alone['ordinal'])} on those of these pairs "
-            f"that two or more judged ({alone['pairs']:,})."
+            f"People among themselves have {bounded(alone['ordinal'])}, on the "
+            f"{alone['pairs']:,} of these pairs that two or more judged."
         )
         found.append(Finding(NOTE, text))
     elif not alone:
@@ -96,17 +98,17 @@ def _bias(agreement: Mapping[str, Any]) -> Finding:
 def _worth(worth: Mapping[str, Any]) -> Finding:
     if "unsaid" in worth:
         return Finding(NOTE, f"What its grades save cannot be said here. {worth['unsaid']}")
-    number, of = worth["judgments"], worth["of"]
-    if number < 0.5:
+    saved, of = worth["judgments"], worth["of"]
+    if saved < 0.5:
         text = (
             f"Its grades save nothing here: the {of:,} judged pairs tell as much of "
             f"{worth['measure']} without them."
         )
         return Finding(NOTE, text)
-    about = f"{_rough(number):,} judgment{'' if _rough(number) == 1 else 's'}"
+    about = f"{_rough(saved):,} judgment{'' if _rough(saved) == 1 else 's'}"
     text = (
         f"Its grades are worth about {about} here: with them, {of:,} judged pairs tell as much of "
-        f"{worth['measure']} as {of + _rough(number):,} would without, by the estimated variances."
+        f"{worth['measure']} as {of + _rough(saved):,} would without, by the estimated variances."
     )
     return Finding(NOTE, text)
 
