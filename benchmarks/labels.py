@@ -54,7 +54,7 @@ from tests.support.pages import address, text  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SAME = 1e-9
-MET = 1e-3  # pairs of a grade that somebody judged, by the model
+MET = 1.0  # pairs of a grade, by the model, that somebody judged
 DEPTH, BATCHES = 250, 5
 LATER = "9999-01-01T00:00:00+00:00"
 Told = Iterator[tuple[str, float]]

@@ -24,7 +24,7 @@ from estimation.services.round_labels import RoundLabels
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedPairs:
+class LabeledPairs:
     """Of each judged pair: its place in the pool and topic; None: what it stands for (``weight``),
     or with which ``batch`` it came, is not known."""
 
@@ -34,7 +34,7 @@ class JudgedPairs:
     batch: IntArray | None
 
     @classmethod
-    def of(cls, collection: RoundCollection, place: IntArray) -> "JudgedPairs":
+    def of(cls, collection: RoundCollection, place: IntArray) -> "LabeledPairs":
         pool, drawn = collection.pool, collection.drawn
         known, batch = pair_weights(collection), None
         if isinstance(drawn, PairRound | TopicRound | ActiveRound | AdaptiveRound):
@@ -58,7 +58,7 @@ def ratings_of(
 
 
 def agreement_facts(
-    ratings: Ratings | OneAgainstOthers, judged: JudgedPairs, topics: Sequence[str]
+    ratings: Ratings | OneAgainstOthers, judged: LabeledPairs, topics: Sequence[str]
 ) -> dict[str, Any]:
     """Alpha of all pairs, by grade, by topic and by batch."""
     of_grades = ratings if isinstance(ratings, OneAgainstOthers) else ratings.counts
@@ -79,7 +79,7 @@ def agreement_facts(
 
 
 def _topics(
-    ratings: Ratings | OneAgainstOthers, judged: JudgedPairs, names: Sequence[str]
+    ratings: Ratings | OneAgainstOthers, judged: LabeledPairs, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Those with something to compare, in which there is least agreement first."""
     values, pairs = alphas_by(ratings, judged.topic, groups=len(names), metric="ordinal")

@@ -33,7 +33,7 @@ from estimation.core.rounds.results import MeasureResult
 from estimation.models import EstimateSet, Round
 from estimation.services import estimates, together
 from estimation.services.agreement_facts import (
-    JudgedPairs,
+    LabeledPairs,
     agreement_facts,
     interval,
     number,
@@ -111,7 +111,9 @@ class _Said:
     ``names`` are those of the raters.
     """
 
-    def __init__(self, ratings: Ratings, names: list[str], judged: JudgedPairs, pool: Pool) -> None:
+    def __init__(
+        self, ratings: Ratings, names: list[str], judged: LabeledPairs, pool: Pool
+    ) -> None:
         self.ratings, self.names, self.judged, self.pool = ratings, names, judged, pool
         self.model: DawidSkene = dawid_skene(
             ratings, pseudo=PSEUDO, tolerance=TOLERANCE, steps=STEPS
@@ -123,7 +125,7 @@ class _Said:
         if not len(rows):
             return None
         place, names, ratings = ratings_of(said, rows, grades=collection.max_grade + 1)
-        return cls(ratings, names, JudgedPairs.of(collection, place), collection.pool)
+        return cls(ratings, names, LabeledPairs.of(collection, place), collection.pool)
 
     def agreement(self) -> dict[str, Any]:
         ratings = self.ratings

@@ -1,5 +1,7 @@
 """Agreement: against the package krippendorff, scikit-learn, and sums over every two judgments.
 
+The same of a campaign's page and answer, by ``python -m benchmarks.labels``.
+
 Twins count every two judgments of a pair alike, however many it has, and drawn pairs alike, however
 likely they were; both are caught.
 """

@@ -26,7 +26,7 @@ from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
 from estimation.services.agreement_facts import (
-    JudgedPairs,
+    LabeledPairs,
     agreement_facts,
     alphas,
     interval,
@@ -100,7 +100,7 @@ def _alpha(found: Judged, pair: IntArray, grade: IntArray) -> dict[str, Any]:
     counts = np.bincount(which * grades + grade, minlength=len(place) * grades)
     of_people = counts.reshape(len(place), grades)
     machine = OneAgainstOthers(found.grades[place].astype(np.int64), of_people)
-    judged = JudgedPairs.of(found.collection, place)
+    judged = LabeledPairs.of(found.collection, place)
     told = agreement_facts(machine, judged, found.pool.topics)
     del told["grades"]["table"]  # of which grades people gave what the machine said is told
     rows = np.flatnonzero(~found.said.decided & ~np.isnan(found.grades[found.said.pair]))
