@@ -14,7 +14,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -23,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.figures import KEPT, Figure, as_json, read_figures, table
+from benchmarks.peers import peers_python
 
 HERE = Path(__file__).resolve().parent
 BEGINS, ENDS = "<!-- speed: begins -->", "<!-- speed: ends -->"
@@ -89,18 +89,6 @@ def _names(text: str) -> list[str]:
         known = ", ".join(COMMANDS)
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are only {known}")
     return names
-
-
-def peers_python(folder: Path) -> Path:
-    """The Python of an environment with all that evalsite is measured against; made once."""
-    python, wanted = folder / "bin" / "python", HERE / "peers.txt"
-    stamp = folder / "peers.txt"
-    if not stamp.exists() or stamp.read_text() != wanted.read_text():
-        venv.create(folder, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--requirement", wanted]
-        subprocess.run(install, check=True)
-        stamp.write_text(wanted.read_text())
-    return python
 
 
 def machine() -> dict[str, object]:

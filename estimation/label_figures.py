@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from estimation.agreement_figures import (
+    AlphaLine,
+    GradeAlphaLine,
+    alpha_lines,
+    bounded,
+    grade_lines,
+)
 from estimation.charts import confusions
 from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
 from estimation.core.inference.orders import places
-from estimation.figures import number
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
 RELIABLE, TENTATIVE = 0.8, 0.667
 """Alpha from which conclusions about single items are usual, and from which tentative ones are
 (Krippendorff 2019)."""
-METRICS = {
-    "ordinal": ("Ordinal", "Grades are in an order"),
-    "interval": ("Interval", "Grades are equally far apart"),
-    "nominal": ("Nominal", "Grades are just different"),
-}
 WAYS = {
     "majority": "Majority",
     "likely": "Most likely grade",
@@ -44,16 +45,6 @@ NARROW = 0.5
 
 
 @dataclass(frozen=True)
-class AlphaLine:
-    """Alpha by a metric: of the judged pairs, and of the pool as the draw lets it be estimated."""
-
-    name: str
-    meaning: str
-    judged: str
-    pool: str
-
-
-@dataclass(frozen=True)
 class AssessorLine:
     """``place`` in the chart, None where no bias is told. ``why``: what keeps the model's word."""
 
@@ -68,13 +59,6 @@ class AssessorLine:
     why: str
     place: ForestRow | None
     machine: bool = False
-
-
-@dataclass(frozen=True)
-class GradeAlphaLine:
-    name: str
-    again: float | None
-    alpha: str
 
 
 @dataclass(frozen=True)
@@ -143,11 +127,11 @@ def quality_figure(
     return QualityFigure(
         of_agreement=_alpha_findings(found),
         of_people=_severity_findings(found),
-        alphas=_alphas(found),
+        alphas=alpha_lines(found),
         people=people,
         chart=chart,
         beside=confusions.beside(names, grades["table"], grades["counts"]) if several else None,
-        grades=_grades(names, grades) if several else [],
+        grades=grade_lines(names, grades) if several else [],
         topics=found["topics"],
         batches=found["batches"],
         couples=found["couples"],
@@ -172,7 +156,7 @@ def _alpha_findings(found: Mapping[str, Any]) -> list[Finding]:
     if drawn and drawn["ordinal"][0] is not None:
         text = (
             f"Weighted by the draw, as an estimate for all pairs of the pool, alpha is "
-            f"{_bounded(drawn['ordinal'])}: judged pairs are drawn where they tell most, and are "
+            f"{bounded(drawn['ordinal'])}: judged pairs are drawn where they tell most, and are "
             "no fair sample of all."
         )
         told.append(Finding(NOTE, text))
@@ -201,7 +185,7 @@ def _alpha_sentence(interval: Sequence[float | None]) -> str:
         if value > 0
         else "people disagree as much as chance alone would have it, or more"
     )
-    return f"Krippendorff's alpha (ordinal) is {_bounded(interval)}: {gone}."
+    return f"Krippendorff's alpha (ordinal) is {bounded(interval)}: {gone}."
 
 
 def _meaning(value: float) -> str:
@@ -231,32 +215,6 @@ def _cautions(plain: Mapping[str, Any]) -> list[str]:
         "agreement then, and alpha says little.",
     }
     return [words[each] for each in plain["cautions"]]
-
-
-def _alphas(found: Mapping[str, Any]) -> list[AlphaLine]:
-    drawn = found["drawn"] or {}
-    return [
-        AlphaLine(*words, _bounded(found["plain"][metric]), _bounded(drawn.get(metric)))
-        for metric, words in METRICS.items()
-    ]
-
-
-def _bounded(interval: Sequence[float | None] | None) -> str:
-    if interval is None or interval[0] is None:
-        return "–"
-    value, low, high = interval
-    if low is None or high is None:
-        return number(value, 2)
-    return f"{number(value, 2)} ({number(low, 2)} to {number(high, 2)})"
-
-
-def _grades(names: Sequence[str], grades: Mapping[str, Any]) -> list[GradeAlphaLine]:
-    return [
-        GradeAlphaLine(f"{at} {name}", again, "–" if alpha is None else f"{alpha:.2f}")
-        for at, (name, again, alpha) in enumerate(
-            zip(names, grades["again"], grades["alpha"], strict=False)
-        )
-    ]
 
 
 # ---------------------------------------------------------------------------------------- people

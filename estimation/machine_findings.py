@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from estimation.agreement_figures import bounded
+from estimation.figures import number
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -16,7 +18,7 @@ def findings_on(agreement: Mapping[str, Any]) -> list[Finding]:
     """The sentences of a stored agreement, in order of importance; none without one."""
     if not agreement:
         return []
-    found = [_kappa(agreement), _bias(agreement), _worth(agreement["worth"])]
+    found = [_kappa(agreement), *_alpha(agreement), _bias(agreement), _worth(agreement["worth"])]
     if not agreement["weighted"]:
         text = (
             "The pairs of this round were chosen while it was judged, so that their probabilities "
@@ -36,11 +38,44 @@ def _kappa(agreement: Mapping[str, Any]) -> Finding:
         text = "All these grades are one and the same, so that agreement cannot be told from luck."
         return Finding(OPEN, text)
     same = f"{100 * agreement['equal']:.0f} % of the judgments are equal to the machine's grade"
-    said = f"Quadratically weighted kappa with people is {value:.2f}"
+    said = f"Quadratically weighted kappa with people is {number(value, 2)}"
     if low is None:
         why = "disagreement to learn from" if abs(value) == 1.0 else "pairs of more topics"
         return Finding(OPEN, f"{said}; {same}. An interval needs {why}.")
-    return Finding(NOTE, f"{said} (95 % interval {low:.2f} to {high:.2f}); {same}.")
+    ends = f"{number(low, 2)} to {number(high, 2)}"
+    return Finding(NOTE, f"{said} (95 % interval {ends}); {same}.")
+
+
+def _alpha(agreement: Mapping[str, Any]) -> list[Finding]:
+    """None of an agreement of an earlier version, nor where all grades are one, as kappa says."""
+    plain = agreement.get("plain")
+    if not plain or plain["ordinal"][0] is None:
+        return []
+    said = f"Krippendorff's alpha (ordinal) of machine and people is {bounded(plain['ordinal'])}"
+    drawn, alone = agreement["drawn"], agreement["alone"]
+    if drawn and drawn["ordinal"][0] is not None:
+        weighted = bounded(drawn["ordinal"])
+        said += f" on these pairs; weighted by the draw, for all pairs of the pool, {weighted}"
+    found = [Finding(NOTE, f"{said}.")]
+    if alone and alone["ordinal"][0] is not None:
+        text = (
+            f"People among themselves have {bounded(alone['ordinal'])}, on the "
+            f"{alone['pairs']:,} of these pairs that two or more judged."
+        )
+        found.append(Finding(NOTE, text))
+    elif not alone:
+        text = (
+            "No two people judged the same of these pairs, so that nobody knows whether the "
+            "machine differs from people more than they do from each other."
+        )
+        found.append(Finding(OPEN, text))
+    if "skewed" in plain["cautions"]:
+        text = (
+            "Nine of ten grades or more are one grade: chance explains most of any agreement then, "
+            "and alpha says little."
+        )
+        found.append(Finding(LIMIT, text))
+    return found
 
 
 def _bias(agreement: Mapping[str, Any]) -> Finding:
@@ -63,17 +98,17 @@ def _bias(agreement: Mapping[str, Any]) -> Finding:
 def _worth(worth: Mapping[str, Any]) -> Finding:
     if "unsaid" in worth:
         return Finding(NOTE, f"What its grades save cannot be said here. {worth['unsaid']}")
-    number, of = worth["judgments"], worth["of"]
-    if number < 0.5:
+    saved, of = worth["judgments"], worth["of"]
+    if saved < 0.5:
         text = (
             f"Its grades save nothing here: the {of:,} judged pairs tell as much of "
             f"{worth['measure']} without them."
         )
         return Finding(NOTE, text)
-    about = f"{_rough(number):,} judgment{'' if _rough(number) == 1 else 's'}"
+    about = f"{_rough(saved):,} judgment{'' if _rough(saved) == 1 else 's'}"
     text = (
         f"Its grades are worth about {about} here: with them, {of:,} judged pairs tell as much of "
-        f"{worth['measure']} as {of + _rough(number):,} would without, by the estimated variances."
+        f"{worth['measure']} as {of + _rough(saved):,} would without, by the estimated variances."
     )
     return Finding(NOTE, text)
 

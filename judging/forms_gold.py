@@ -60,7 +60,7 @@ class MixForm(forms.Form):
     every = forms.TypedChoiceField(
         coerce=int,
         label="How much of what people judge is gold",
-        choices=[(0, "None"), *((n, f"About one in {n}") for n in (5, 8, 12, 20, 40))],
+        choices=[(0, "None"), *((n, f"About one in {n}") for n in (4, 5, 8, 12, 20, 40))],
     )
 
     def __init__(self, campaign: Campaign, given: Any = None) -> None:

@@ -18,24 +18,17 @@ from typing import Any
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
+from judging.gold_turns import chance_of_gold
 from judging.models import Assignment, Batch, BatchPair, Campaign, GoldPair, User
 
 MOST_LABELS = 32_767
 """Of a gold pair: everybody may judge it."""
-LEAST_CHANCE, MOST_CHANCE = 0.25, 1 / 3
-"""Of a turn to be gold: a share of the usual chance at least, and this at most."""
 LACKING = [Batch.State.PREPARING, Batch.State.WAITING, Batch.State.OPEN, Batch.State.HELD]
 
 
 def is_due(campaign: Campaign, user: User, *, had: int, gold: int) -> bool:
-    """Whether the next pair shall be gold, after ``had`` pairs of which ``gold`` were.
-
-    The chance is the campaign's rate, and somewhat more for whoever is behind, so that the rate
-    is kept where only some topics have gold, without a turn that anybody could foretell.
-    """
-    share = 1.0 / campaign.gold_every
-    wanted = share * (1.0 + share * had - gold)
-    chance = min(max(wanted, LEAST_CHANCE * share), MOST_CHANCE)
+    """Whether the next pair shall be gold, after ``had`` pairs of which ``gold`` were."""
+    chance = chance_of_gold(campaign.gold_every, had=had, gold=gold)
     turn = f"{campaign.pk}/{user.pk}/{had}"
     digest = salted_hmac("judging.golds", turn, algorithm="sha256").digest()
     return int.from_bytes(digest[:8], "big") < chance * 2.0**64

@@ -37,9 +37,16 @@ class AlphaRow(Row):
     )
 
 
-class ByGradeRow(Row):
+class GradeAlphaRow(Row):
     again = numbers(help_text="Of the labels beside one of a grade, the share that is of it too.")
-    alpha = numbers(help_text="Of each grade against all others.")
+    alpha = numbers(help_text="Of each grade against all others, as judged.")
+    drawn = numbers(
+        allow_null=True, default=None,
+        help_text="The same, each pair weighed by one over its chance; null: not known.",
+    )  # fmt: skip
+
+
+class ByGradeRow(GradeAlphaRow):
     table = serializers.ListField(
         child=numbers(), help_text="Of labels beside one of the row's grade, the share of each."
     )
@@ -51,13 +58,19 @@ class ByGradeRow(Row):
 
 class TopicAlphaRow(Row):
     topic = CharField()
-    alpha = Number(allow_null=True, help_text="Ordinal; null: one grade only.")
+    alpha = Number(
+        allow_null=True, default=None, help_text="Ordinal, as judged; null: one grade only."
+    )
+    drawn = Number(
+        allow_null=True, default=None,
+        help_text="Of all pairs of the topic, as the draw lets it be estimated; null: not known.",
+    )  # fmt: skip
     pairs = IntegerField()
 
 
 class BatchAlphaRow(Row):
     batch = IntegerField()
-    alpha = Number(allow_null=True)
+    alpha = Number(allow_null=True, help_text="Ordinal, as judged.")
     pairs = IntegerField()
 
 

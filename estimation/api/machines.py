@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import machine_rows
+from estimation.api.label_quality import AlphaRow, BatchAlphaRow, GradeAlphaRow, TopicAlphaRow
 from estimation.machine_findings import findings_on
 from estimation.models import MachineAnswer, MachineJudge
 from estimation.services.machines import judges, prompts
@@ -55,6 +56,13 @@ class FailureRow(Row):
     example = CharField(help_text="What came back the last time.")
 
 
+class MachineTopicRow(TopicAlphaRow):
+    pairs = IntegerField(default=0)
+    labels = IntegerField()
+    bias = Number(help_text="Predicted minus judged grades, weighted.")
+    error = Number(help_text="Grades apart, weighted.")
+
+
 class AgreementRow(Row):
     """How far it agrees with people on the judged pairs of the latest round."""
 
@@ -74,7 +82,23 @@ class AgreementRow(Row):
         child=serializers.ListField(child=Number()), help_text="Shares, judged by predicted."
     )
     counts = serializers.ListField(child=serializers.ListField(child=IntegerField()))
-    topics = serializers.ListField(child=serializers.DictField(), help_text="The worst first.")
+    topics = MachineTopicRow(many=True, help_text="The worst first.")
+    plain = AlphaRow(
+        allow_null=True, default=None,
+        help_text="Krippendorff's alpha of machine and people, of the judged pairs as they are.",
+    )  # fmt: skip
+    drawn = AlphaRow(
+        allow_null=True, default=None,
+        help_text="The same of all pairs of the pool, as the draw lets it be estimated. Null: the "
+        "chances are not known.",
+    )  # fmt: skip
+    alone = AlphaRow(
+        allow_null=True, default=None,
+        help_text="Of people among themselves, of those of these pairs that two or more judged, as "
+        "judged. Null: none is.",
+    )  # fmt: skip
+    grades = GradeAlphaRow(allow_null=True, default=None)
+    batches = BatchAlphaRow(many=True, default=[])
     worth = serializers.DictField(help_text="In judgments, or unsaid and why.")
     findings = serializers.ListField(child=CharField(), help_text="The same in sentences.")
 

@@ -7,7 +7,9 @@ as many labels under each rule. Held against is what all readers together would 
 
 * ``clean``: the same crowd without those who do not read; others have judged in their place.
 * ``nobody``: nobody is excluded.
-* ``gold and time``: the product's own rules (`judging.gold_scores`, `judging.conduct`).
+* ``gold and time``: the product's own rules (`judging.gold_scores`, `judging.conduct`). Gold comes
+  at turns with the product's chance (`judging.gold_turns`), and each of its answers from the tenth
+  on is a look at the score, as a worker has it: who is out judges no further.
 * ``agreement``: as many as there are spammers and as many again, who have the same grade as others
   least often. It picks by the labels that count.
 """
@@ -23,11 +25,14 @@ from scipy.special import ndtr, ndtri
 from estimation.research.crowds import KINDS, CrowdPlan, kinds_of
 from judging.conduct import HASTY, LEAST_QUICK, too_fast
 from judging.gold_scores import score_of
+from judging.gold_turns import MOST_CHANCE, chance_of_gold
 
 MIDDLE, SPREAD = 0.5, 1.2
 """Of the level of a pair, before it is cut to the scale: most are low, as in pools."""
 SHIFT = {"lenient": 0.8, "severe": -0.8}
 RULES = ("clean", "nobody", "gold and time", "agreement")
+LEAST_ANSWERS = 10
+"""To gold, before there is a score: the least that an organizer may ask for."""
 Z = 1.959964
 Levels = NDArray[np.float64]
 Grades = NDArray[np.int64]
@@ -35,12 +40,14 @@ Grades = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class GoldPlan:
-    """One pair in ``every`` is gold. Half of its pairs are surely low, half surely high: right is
-    the lower or the upper half of the scale. ``below``: who is excluded, by the end of their score.
-    ``hasty``: share of those who do not read that do not wait either.
+    """One pair in ``every`` is gold; with ``first`` above 0 one in three, until somebody has
+    answered so many. Half of its pairs are surely low, half surely high: right is the lower or the
+    upper half of the scale. ``below``: who is excluded, by the end of their score. ``hasty``: share
+    of those who do not read that do not wait either.
     """
 
     every: int = 8
+    first: int = 0
     below: float = 0.8
     hasty: float = 0.5
 
@@ -48,7 +55,8 @@ class GoldPlan:
 @dataclass(frozen=True)
 class ErrorsOfRule:
     """Over all crowds: root mean square error, bias with its standard error, share of 95 %
-    intervals that hold the truth; how many of whom were excluded, and labels given in vain."""
+    intervals that hold the truth; how many of whom were excluded. For each label that counts: how
+    many were given in vain, and how many answers to gold."""
 
     error: float
     bias: float
@@ -57,6 +65,7 @@ class ErrorsOfRule:
     spammers: float
     readers: float
     in_vain: float
+    gold: float
 
 
 def measure_errors(
@@ -74,7 +83,7 @@ def measure_errors(
 
 
 def _summed(rows: NDArray[np.float64]) -> ErrorsOfRule:
-    off, half, spammers, readers, in_vain = rows.T
+    off, half, spammers, readers, in_vain, gold = rows.T
     return ErrorsOfRule(
         error=float(np.sqrt(np.mean(off**2))),
         bias=float(off.mean()),
@@ -83,6 +92,7 @@ def _summed(rows: NDArray[np.float64]) -> ErrorsOfRule:
         spammers=float(spammers.mean()),
         readers=float(readers.mean()),
         in_vain=float(in_vain.mean()),
+        gold=float(gold.mean()),
     )
 
 
@@ -119,20 +129,24 @@ def _one_crowd(
     who = _places(plan, pairs, random)
     said = _said(plan, kinds, who, level, random)
     spams = np.array([kind in KINDS for kind in kinds])
+    all_of_it = np.full(plan.people, plan.judgments)
+    by_gold, until, answers = _by_gold(plan, gold, kinds, random)
+    until = np.where(by_gold, until, all_of_it)
     found = {
-        "clean": spams,
-        "nobody": np.zeros(plan.people, dtype=np.bool_),
-        "gold and time": _by_gold(plan, gold, kinds, random) | _by_time(plan, gold, kinds, random),
-        "agreement": _by_agreement(who, said, out=2 * int(spams.sum())),
+        "clean": (spams, 0 * all_of_it, 0.0),
+        "nobody": (np.zeros(plan.people, dtype=np.bool_), all_of_it, 0.0),
+        "gold and time": (by_gold | _by_time(plan, gold, kinds, random), until, answers),
+        "agreement": (_by_agreement(who, said, out=2 * int(spams.sum())), all_of_it, 0.0),
     }
     rows: dict[str, tuple[float, ...]] = {}
-    for rule, out in found.items():
+    for rule, (out, given, of_gold) in found.items():
         labels = _judged_again(plan, kinds, who, said, level, out, random)
         mean = labels.mean(axis=1)
         half = Z * mean.std(ddof=1) / np.sqrt(pairs)
-        vain = 0.0 if rule == "clean" else float(out[who].sum()) / who.size
+        vain = float(given[out].sum()) / who.size
         off = float(mean.mean()) - truth
-        rows[rule] = (off, float(half), out[spams].sum(), out[~spams].sum(), vain)
+        excluded = float(out[spams].sum()), float(out[~spams].sum())
+        rows[rule] = (off, float(half), *excluded, vain, of_gold / who.size)
     return rows
 
 
@@ -178,20 +192,43 @@ def _grades(
 
 def _by_gold(
     plan: CrowdPlan, gold: GoldPlan, kinds: list[str], random: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Answers to gold and to nothing else. There is nobody's label beside it to copy."""
-    count = round(plan.judgments / (gold.every - 1))
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], int]:
+    """Who is out by answers to gold and by nothing else, after how many labels, and how many such
+    answers there were. There is nobody's label beside gold to copy."""
     half = plan.grades // 2
-    out = []
-    for kind in kinds:
-        high = random.random(count) < 0.5
+    out, until, count = np.zeros(plan.people, dtype=np.bool_), np.zeros(plan.people, np.int64), 0
+    for person, kind in enumerate(kinds):
+        labels_before = _turns_of_gold(plan, gold, random)
+        high = random.random(len(labels_before)) < 0.5
         level = np.where(high, plan.grades - 1.0, 0.0)
-        slide = np.sort(random.random(count))
-        given = _grades(plan, kind, level, slide, random).tolist()
+        given = _grades(plan, kind, level, labels_before / plan.judgments, random).tolist()
         right = [range(half, plan.grades) if each else range(half) for each in high.tolist()]
-        score = score_of(list(zip(given, right, strict=True)), least=10)
-        out.append(score.high is not None and score.high < gold.below)
-    return np.array(out)
+        answers = list(zip(given, right, strict=True))
+        looks = range(LEAST_ANSWERS, len(answers) + 1)
+        fails = next((look for look in looks if _is_out(answers[:look], gold.below)), None)
+        count += fails or len(answers)
+        if fails:
+            out[person], until[person] = True, labels_before[fails - 1]
+    return out, until, count
+
+
+def _is_out(answers: list[tuple[int, range]], below: float) -> bool:
+    score = score_of(answers, least=LEAST_ANSWERS)
+    return score.high is not None and score.high < below
+
+
+def _turns_of_gold(
+    plan: CrowdPlan, gold: GoldPlan, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """How many labels somebody had given before each of their gold pairs."""
+    labels, found = 0, list[int]()
+    while labels < plan.judgments:
+        chance = chance_of_gold(gold.every, had=labels + len(found), gold=len(found))
+        if random.random() < (MOST_CHANCE if len(found) < gold.first else chance):
+            found.append(labels)
+        else:
+            labels += 1
+    return np.array(found, dtype=np.int64)
 
 
 def _by_time(

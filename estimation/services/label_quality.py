@@ -25,19 +25,22 @@ from estimation.core.labels.aggregates import (
     most_likely,
     rows_of_grades,
 )
-from estimation.core.labels.alpha import Reliability, alphas_by, by_grade, reliability
 from estimation.core.labels.dawid_skene import DawidSkene, dawid_skene
 from estimation.core.labels.ratings import Ratings
 from estimation.core.labels.severity import Severity, severity
 from estimation.core.labels.two_raters import every_two, weighted_kappa
-from estimation.core.rounds.active.rounds import ActiveRound
-from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.results import MeasureResult
-from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.models import EstimateSet, Round
 from estimation.services import estimates, together
+from estimation.services.agreement_facts import (
+    LabeledPairs,
+    agreement_facts,
+    interval,
+    number,
+    numbers,
+    ratings_of,
+)
 from estimation.services.collections import Gathered
-from estimation.services.pair_weights import pair_weights
 from estimation.services.round_labels import RoundLabels, senior_rows
 from judging.models import SeniorGrade
 from judging.services import jobs
@@ -105,15 +108,13 @@ def quality(
 class _Said:
     """What people said of the pairs that were judged, which are counted from 0.
 
-    ``place`` is that of each in the pool. ``weight`` is what each stands for, None if that is not
-    known. ``names`` are those of the raters.
+    ``names`` are those of the raters.
     """
 
-    def __init__(self, ratings: Ratings, names: list[str], place: IntArray, pool: Pool) -> None:
-        self.ratings, self.names, self.place, self.pool = ratings, names, place, pool
-        self.topic = pool.topic[place].astype(np.int64)
-        self.weight: FloatArray | None = None
-        self.batch: IntArray | None = None
+    def __init__(
+        self, ratings: Ratings, names: list[str], judged: LabeledPairs, pool: Pool
+    ) -> None:
+        self.ratings, self.names, self.judged, self.pool = ratings, names, judged, pool
         self.model: DawidSkene = dawid_skene(
             ratings, pseudo=PSEUDO, tolerance=TOLERANCE, steps=STEPS
         )
@@ -123,41 +124,15 @@ class _Said:
         rows = np.flatnonzero(~said.decided)
         if not len(rows):
             return None
-        place, pair = np.unique(said.pair[rows], return_inverse=True)
-        who, rater = np.unique(said.assessor[rows], return_inverse=True)
-        names = [said.names[at] for at in who.tolist()]
-        sizes = len(place), len(names), collection.max_grade + 1
-        ratings = Ratings(pair, rater, said.grade[rows], *sizes)
-        found = cls(ratings, names, place, collection.pool)
-        known = pair_weights(collection)
-        found.weight = None if known is None else known[place]
-        drawn = collection.drawn
-        if isinstance(drawn, PairRound | TopicRound | ActiveRound | AdaptiveRound):
-            served = drawn.served(collection.pool)
-            of_pool = np.zeros(len(collection.pool), dtype=np.int64)
-            of_pool[served.pair] = served.batch
-            found.batch = of_pool[place]
-        return found
+        place, names, ratings = ratings_of(said, rows, grades=collection.max_grade + 1)
+        return cls(ratings, names, LabeledPairs.of(collection, place), collection.pool)
 
     def agreement(self) -> dict[str, Any]:
         ratings = self.ratings
-        grades = by_grade(ratings.counts)
-        known = self.weight is not None
-        return {
-            "labels": len(ratings),
-            "pairs": ratings.pairs,
-            "plain": _alphas(reliability(ratings)),
-            "drawn": _alphas(reliability(ratings, weight=self.weight)) if known else None,
-            "grades": {
-                "again": _numbers(grades.again),
-                "alpha": _numbers(grades.alpha),
-                "table": grades.table.tolist(),
-                "counts": self._beside(),
-            },
-            "topics": self._topics(),
-            "batches": self._batches(),
-            "couples": self._couples(),
-        }
+        told: dict[str, Any] = {"labels": len(ratings), "pairs": ratings.pairs}
+        told |= agreement_facts(ratings, self.judged, self.pool.topics)
+        told["grades"]["counts"] = self._beside()
+        return told | {"couples": self._couples()}
 
     def _beside(self) -> list[list[int]]:
         """How often one person said the row's grade, and another of the same pair the column's."""
@@ -171,40 +146,19 @@ class _Said:
         counted = np.bincount(cells, minlength=size**2).reshape(size, size)
         return list(counted.tolist())
 
-    def _topics(self) -> list[dict[str, Any]]:
-        """Those with something to compare, in which people agree least first."""
-        names = self.pool.topics
-        values, pairs = alphas_by(self.ratings, self.topic, groups=len(names), metric="ordinal")
-        worst = np.argsort(np.where(np.isnan(values), np.inf, values), kind="stable")
-        return [
-            {"topic": names[at], "alpha": _number(values[at]), "pairs": int(pairs[at])}
-            for at in worst.tolist()
-            if pairs[at]
-        ]
-
-    def _batches(self) -> list[dict[str, Any]]:
-        if self.batch is None:
-            return []
-        last = int(self.batch.max())
-        values, pairs = alphas_by(self.ratings, self.batch, groups=last + 1, metric="ordinal")
-        return [
-            {"batch": at, "alpha": _number(values[at]), "pairs": int(pairs[at])}
-            for at in range(1, last + 1)
-        ]
-
     def _couples(self) -> list[dict[str, Any]]:
         """Those with most pairs in common."""
-        found = every_two(self.ratings, least=LEAST_COUPLE, weight=self.weight)
+        found = every_two(self.ratings, least=LEAST_COUPLE, weight=self.judged.weight)
         found.sort(key=lambda each: (-each.pairs, each.first, each.second))
         return [
             {
                 "first": self.names[each.first],
                 "second": self.names[each.second],
                 "pairs": each.pairs,
-                "linear": _number(weighted_kappa(each.counts, "linear")),
-                "quadratic": _number(weighted_kappa(each.counts, "quadratic")),
-                "drawn": _number(weighted_kappa(each.shares, "quadratic"))
-                if self.weight is not None
+                "linear": number(weighted_kappa(each.counts, "linear")),
+                "quadratic": number(weighted_kappa(each.counts, "quadratic")),
+                "drawn": number(weighted_kappa(each.shares, "quadratic"))
+                if self.judged.weight is not None
                 else None,
                 "counts": each.counts.tolist(),
             }
@@ -213,7 +167,7 @@ class _Said:
 
     def people(self) -> dict[str, Any]:
         """Everybody who gave a label that counts, by name. A preference has no height."""
-        given = severity(self.ratings, topic=self.topic)
+        given = severity(self.ratings, topic=self.judged.topic)
         heights = not self.pool.is_of_preferences
         labels = np.bincount(self.ratings.rater, minlength=len(self.names))
         beside = self._others()
@@ -221,7 +175,7 @@ class _Said:
             self._person(at, given, heights=heights, labels=int(labels[at]), others=beside[at])
             for at in range(len(self.names))
         ]
-        return {"people": rows, "heights": heights, "prior": _numbers(self.model.prior)}
+        return {"people": rows, "heights": heights, "prior": numbers(self.model.prior)}
 
     def _others(self) -> list[int]:
         """With how many others each of them shares a pair."""
@@ -241,12 +195,12 @@ class _Said:
             "name": self.names[at],
             "labels": labels,
             "shared": shared,
-            "same": _number(given.same[at]),
-            "bias": _interval(bias) if heights else [None, None, None],
-            "spread": _number(given.spread[at]) if heights else None,
+            "same": number(given.same[at]),
+            "bias": interval(bias) if heights else [None, None, None],
+            "spread": number(given.spread[at]) if heights else None,
             "untold": why,
-            "competence": None if why else _number(model.competence[at]),
-            "informed": None if why else _number(model.informed[at]),
+            "competence": None if why else number(model.competence[at]),
+            "informed": None if why else number(model.informed[at]),
             "confusion": None if why else model.confusion[at].tolist(),
         }
 
@@ -278,7 +232,7 @@ def _ways(
         if not found.pool.is_of_preferences:
             grades["adjusted"] = adjusted_mean(found.ratings)
         for name, each in grades.items():
-            ways[name] = _over_pool(rows_of_grades(each), found.place, said)
+            ways[name] = _over_pool(rows_of_grades(each), found.judged.place, said)
     if counts:
         ways["people"] = said.rows
     elif len(seniors.pair):
@@ -332,21 +286,3 @@ def _tau(one: list[float | None], other: list[float | None]) -> float | None:
     known = [row for row in zip(one, other, strict=True) if None not in row]
     first, second = np.array(known, dtype=np.float64).reshape(-1, 2).T
     return kendall_tau(second, first)
-
-
-def _alphas(found: Reliability) -> dict[str, Any]:
-    values = {metric: _interval(value) for metric, value in found.by_metric.items()}
-    counts = {"pairs": found.pairs, "labels": found.judgments}
-    return values | counts | {"cautions": list(found.cautions)}
-
-
-def _interval(found: Bounded) -> list[float | None]:
-    return [_number(each) for each in (found.value, found.low, found.high)]
-
-
-def _numbers(found: FloatArray) -> list[float | None]:
-    return [_number(each) for each in found.tolist()]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -217,6 +217,12 @@ def two_signed(difference: float) -> str:
 
 
 @register.filter
+def two_decimals(value: float | None) -> str:
+    """A number in two decimals; a dash where it is not known."""
+    return figures.number(value, 2)
+
+
+@register.filter
 def goal_sentence(row: Round) -> str:
     """What the sample was optimized for."""
     run, baseline = row.run, row.baseline

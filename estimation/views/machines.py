@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
 from estimation import machine_rows
+from estimation.agreement_figures import agreement_figure
 from estimation.machine_findings import findings_on
 from estimation.machine_forms import MachineForm
 from estimation.models import MachineJudge
@@ -52,11 +53,13 @@ def machine_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
+    standing = machine_rows.standing(judge)
     return {
         "campaign": campaign,
         "judge": judge,
-        "standing": machine_rows.standing(judge),
+        "standing": standing,
         "agreement": judge.agreement,
+        "alpha": agreement_figure(judge.agreement, standing.prompt.grades),
         "findings": findings_on(judge.agreement),
         "form": MachineForm(judge=judge),
         "workers": serving("machine-judge"),

@@ -1,5 +1,7 @@
 """Agreement: against the package krippendorff, scikit-learn, and sums over every two judgments.
 
+The same of a campaign's page and answer, by ``python -m benchmarks.labels``.
+
 Twins count every two judgments of a pair alike, however many it has, and drawn pairs alike, however
 likely they were; both are caught.
 """
@@ -19,7 +21,7 @@ from estimation.core.labels.alpha import (
     coincidences,
     reliability,
 )
-from estimation.core.labels.ratings import Ratings
+from estimation.core.labels.ratings import OneAgainstOthers, Ratings
 from estimation.core.labels.two_raters import every_two, weighted_kappa
 from tests.core.rated import crowd, of_rows, passages, simulated
 
@@ -201,6 +203,171 @@ def test_kappa_of_every_two_is_that_of_scikit_learn(data_dir: Path) -> None:
             expected = metrics.cohen_kappa_score(*two, labels=[0, 1, 2, 3], weights=theirs)
             assert weighted_kappa(each.counts, weights) == pytest.approx(expected, abs=1e-12)
             assert weighted_kappa(each.shares, weights) == pytest.approx(expected, abs=1e-12)
+
+
+def against_one_by_one(
+    machine: list[int], others: list[list[int]], weight: list[float], metric: Metric
+) -> float:
+    """Alpha of one rater and others, of whom each counts a share of their pair, from lists alone.
+
+    Weights are scaled so that there are two judgments for each pair that weighs anything.
+    """
+    used = [
+        (own, given, heavy)
+        for own, given, heavy in zip(machine, others, weight, strict=True)
+        if own >= 0 and given and heavy > 0
+    ]
+    scale = len(used) / sum(heavy for _, _, heavy in used)
+    values = [(own, heavy * scale) for own, _, heavy in used]
+    values += [(g, heavy * scale / len(given)) for _, given, heavy in used for g in given]
+    often = [sum(share for grade, share in values if grade == at) for at in range(4)]
+
+    def apart(one: int, other: int) -> float:
+        if metric == "nominal":
+            return float(one != other)
+        if metric == "interval":
+            return float((one - other) ** 2)
+        low, high = sorted((one, other))
+        return (sum(often[low : high + 1]) - (often[low] + often[high]) / 2) ** 2
+
+    total = 2.0 * len(used)
+    within = sum(
+        2.0 * heavy * scale * sum(apart(own, grade) for grade in given) / len(given)
+        for own, given, heavy in used
+    )
+    between = sum(often[c] * often[k] * apart(c, k) for c in range(4) for k in range(4))
+    return 1.0 - (total - 1.0) * within / between
+
+
+def machine_and_people(
+    rng: np.random.Generator, pairs: int, most: int
+) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """A machine that graded nine of ten pairs, and none to ``most`` people of each."""
+    level = rng.integers(0, 4, pairs)
+    people = [
+        np.clip(at + rng.integers(-1, 2, rng.integers(0, most + 1)), 0, 3).tolist()
+        for at in level.tolist()
+    ]
+    machine = np.clip(level + rng.integers(0, 2, pairs), 0, 3)
+    machine[rng.random(pairs) < 0.1] = -1
+    counts = np.array([np.bincount(np.array(given, int), minlength=4) for given in people])
+    return machine, counts, people
+
+
+def test_against_one_other_each_it_is_alpha_of_the_package() -> None:
+    package = pytest.importorskip("krippendorff")
+    machine, counts, people = machine_and_people(np.random.default_rng(21), 200, 1)
+    table = [
+        [at if at >= 0 else np.nan for at in machine.tolist()],
+        [given[0] if given else np.nan for given in people],
+    ]
+    found = reliability(OneAgainstOthers(machine, counts))
+    assert found.pairs == sum(
+        own >= 0 and bool(of) for own, of in zip(machine, people, strict=True)
+    )
+    for metric in METRICS:
+        theirs = package.alpha(reliability_data=table, level_of_measurement=metric)
+        assert found.by_metric[metric].value == pytest.approx(theirs, abs=1e-9)
+        assert found.by_metric[metric].low < theirs < found.by_metric[metric].high
+
+
+def test_against_others_it_is_that_of_the_judgments_one_by_one_with_any_weights() -> None:
+    """The twin takes the machine for one more person, and so tells of people's disagreement too."""
+    rng = np.random.default_rng(22)
+    machine, counts, people = machine_and_people(rng, 150, 4)
+    weight = np.where(rng.random(150) < 0.2, 0.0, rng.uniform(0.5, 9.0, 150))
+    against, group = OneAgainstOthers(machine, counts), np.arange(150) % 3
+    for heavy in (np.ones(150), weight):
+        found = reliability(against, weight=heavy)
+        for metric in METRICS:
+            expected = against_one_by_one(machine.tolist(), people, heavy.tolist(), metric)
+            assert found.by_metric[metric].value == pytest.approx(expected, abs=1e-12)
+        values, number = alphas_by(against, group, groups=4, metric="ordinal", weight=heavy)
+        for at in range(3):
+            rows = np.flatnonzero(group == at).tolist()
+            inside = [machine[row] for row in rows], [people[row] for row in rows]
+            expected = against_one_by_one(*inside, heavy[rows].tolist(), "ordinal")
+            assert values[at] == pytest.approx(expected, abs=1e-12)
+        assert number.sum() == found.pairs
+        assert np.isnan(values[3])
+        for grade, value in enumerate(by_grade(against, heavy).alpha.tolist()):
+            is_it = [int(own == grade) if own >= 0 else -1 for own in machine.tolist()]
+            others = [[int(each == grade) for each in given] for given in people]
+            yes_no = against_one_by_one(is_it, others, heavy.tolist(), "nominal")
+            assert value == pytest.approx(yes_no, abs=1e-12)
+    own = np.where(machine >= 0, machine, 0)
+    whole = counts + np.eye(4, dtype=np.int64)[own] * (machine >= 0)[:, None]
+    twin = alpha_of(coincidences(whole), "ordinal")
+    assert abs(twin - alpha_of(coincidences(against), "ordinal")) > 1e-2
+
+
+@pytest.mark.slow
+def test_against_others_intervals_hold_what_they_say() -> None:
+    """With one to three people a pair, whose judgments stay together when pairs are redrawn.
+
+    The twin redraws judgments, as if those of a pair knew nothing of each other."""
+    truth = reliability(_against(np.random.default_rng(30), 60_000)).by_metric["interval"].value
+    inside = narrow = 0
+    for at in range(200):
+        found = reliability(_against(np.random.default_rng(100 + at), 80), seed=at)
+        one = found.by_metric["interval"]
+        inside += one.low <= truth <= one.high
+        twin = _one_by_one(np.random.default_rng(100 + at), 80)
+        two = reliability(twin, seed=at).by_metric["interval"]
+        narrow += two.low <= truth <= two.high
+    assert 0.90 <= inside / 200 <= 0.985
+    assert narrow < inside - 10
+
+
+def _against(rng: np.random.Generator, pairs: int) -> OneAgainstOthers:
+    level = rng.normal(1.5, 1.2, pairs)
+    own = np.clip(np.round(level + rng.normal(0, 1.0, pairs)), 0, 3).astype(np.int64)
+    which = np.repeat(np.arange(pairs), 1 + 3 * (np.arange(pairs) % 2))
+    said = np.clip(np.round(level[which] + rng.normal(0, 0.3, len(which))), 0, 3).astype(np.int64)
+    counts = np.bincount(which * 4 + said, minlength=4 * pairs).reshape(pairs, 4)
+    return OneAgainstOthers(own, counts)
+
+
+def _one_by_one(rng: np.random.Generator, pairs: int) -> OneAgainstOthers:
+    whole = _against(rng, pairs)
+    pair, grade = np.nonzero(whole.counts)
+    times = whole.counts[pair, grade]
+    pair, grade = np.repeat(pair, times), np.repeat(grade, times)
+    return OneAgainstOthers(whole.grade[pair], np.eye(4, dtype=np.int64)[grade])
+
+
+@pytest.mark.parametrize(
+    ("machine", "people", "weight", "pairs", "cautions"),
+    [
+        ([-1, -1], [[1], [2]], [1, 1], 0, ("none",)),  # it graded nothing that people judged
+        ([1, 2], [[], []], [1, 1], 0, ("none",)),
+        ([1, 2], [[1], [2]], [0, 0], 0, ("none",)),  # nothing is known of what they stand for
+        ([1, 1], [[1, 1], [1]], [1, 1], 2, ("constant",)),
+        ([2], [[1]], [3], 1, ("few",)),
+    ],
+)
+def test_against_nobody_or_without_two_grades_it_is_not_known(
+    machine: list[int],
+    people: list[list[int]],
+    weight: list[float],
+    pairs: int,
+    cautions: tuple[str, ...],
+) -> None:
+    counts = np.array([np.bincount(np.array(given, int), minlength=4) for given in people])
+    against = OneAgainstOthers(np.array(machine), counts)
+    found = reliability(against, weight=np.array(weight, dtype=float))
+    assert (found.pairs, found.cautions) == (pairs, cautions)
+    for each in found.by_metric.values():
+        assert np.isnan(each.value) == (cautions != ("few",))
+        assert np.isnan([each.low, each.high]).all()
+
+
+def test_a_grade_off_the_scale_is_refused() -> None:
+    for grade in (-2, 4):
+        with pytest.raises(ValueError, match="grade"):
+            OneAgainstOthers(np.array([grade]), np.ones((1, 4), dtype=np.int64))
+    with pytest.raises(ValueError, match="one value for each pair"):
+        OneAgainstOthers(np.array([1, 2]), np.ones((1, 4), dtype=np.int64))
 
 
 def test_two_who_share_too_little_are_no_couple() -> None:

@@ -77,7 +77,10 @@ def test_the_steps_are_those_of_one_judgment_at_a_time(pseudo: float) -> None:
 
 @pytest.mark.slow
 def test_the_crowd_is_what_crowd_kit_makes_of_it(data_dir: Path) -> None:
-    """Numbers of DawidSkene of crowd-kit 1.4.2 after 100 and 1000 steps, on the same votes."""
+    """Numbers of DawidSkene of crowd-kit 1.4.2 after 100 and 1000 steps, on the same votes.
+
+    ``python -m benchmarks.labels`` has crowd-kit compute them anew (``--steps 1000``: in minutes).
+    """
     ratings = crowd(data_dir)
     early = dawid_skene(ratings, tolerance=0.0, steps=100)
     assert early.steps == 100

@@ -9,6 +9,14 @@ and alpha = 1 - (n - 1) sum_ck o_ck d_ck / sum_ck n_c n_k d_ck (Krippendorff 201
 distance d of two grades is 1 for any two that differ (nominal), (c - k)^2 (interval), or the square
 of the judgments that lie from one to the other, the two themselves by half (ordinal).
 
+One rater against all others, as a machine against people (`ratings.OneAgainstOthers`): only their
+judgment x_u is held against those of the m_u others, each of these counted 1 / m_u, so that every
+pair has two judgments, and what the others differ among themselves is no part of it:
+
+    o_ck = sum_u w_u ([x_u = c] n_uk + n_uc [x_u = k]) / m_u.
+
+With one other for each pair that is alpha of these two raters.
+
 The weights w_u are 1 for agreement on just these pairs. With one over the chance with which each
 was drawn, all o_ck estimate those of the whole pool without bias, and alpha, a ratio of them, with
 a bias of the order of one over the number of pairs. They are scaled so that n stays the number of
@@ -27,7 +35,7 @@ import numpy as np
 
 from ..arrays import check_confidence, column_sums
 from ..estimates.agreement import Bounded
-from .ratings import checked_weight
+from .ratings import OneAgainstOthers, checked_weight
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
@@ -56,7 +64,7 @@ class Reliability:
     pairs : int
         With two judgments or more.
     judgments : int
-        Of these pairs.
+        Of these pairs; of one rater against others, those of the others.
     cautions : tuple of str
         Why it cannot be relied on yet: ``none`` (nothing to compare), ``constant`` (one grade
         only), ``few`` (below `FEW` pairs), ``skewed`` (one grade has `SKEWED` of the judgments,
@@ -69,8 +77,41 @@ class Reliability:
     cautions: tuple[str, ...]
 
 
-def coincidences(counts: IntArray, weight: FloatArray | None = None) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What is added up, of the pairs with something to compare that weigh anything.
+
+    ``chosen``: which pairs these are. ``cells``, shape (n, G * G): what each adds to the
+    coincidences. ``sizes``: of how many judgments. ``weight``: of each.
+    """
+
+    chosen: IntArray
+    cells: FloatArray
+    sizes: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, ratings: Ratings | OneAgainstOthers, weight: FloatArray | None) -> _Compared:
+        given = checked_weight(weight, ratings.pairs)
+        chosen = np.flatnonzero(ratings.several & (given > 0.0))
+        counts = ratings.counts[chosen]
+        if isinstance(ratings, OneAgainstOthers):
+            return cls(chosen, *_crossed(ratings.grade[chosen], counts), given[chosen])
+        return cls(chosen, *_contributions(counts), given[chosen])
+
+    def table(self, some: IntArray | None = None) -> FloatArray:
+        """Return the coincidences of all of these pairs, or of some."""
+        if some is None:
+            return _scaled(self.cells, self.sizes, self.weight)
+        return _scaled(self.cells[some], self.sizes[some], self.weight[some])
+
+
+def coincidences(
+    counts: IntArray | OneAgainstOthers, weight: FloatArray | None = None
+) -> FloatArray:
     """Return o, shape (G, G), of counts of grades by pair, shape (n, G); see the module."""
+    if isinstance(counts, OneAgainstOthers):
+        return _Compared.of(counts, weight).table()
     given = checked_weight(weight, len(counts))
     several = counts.sum(axis=1) >= 2
     cells, sizes = _contributions(counts[several])
@@ -116,7 +157,7 @@ def distances(margin: FloatArray, metric: Metric) -> FloatArray:
 
 
 def reliability(
-    ratings: Ratings,
+    ratings: Ratings | OneAgainstOthers,
     *,
     weight: FloatArray | None = None,
     confidence: float = 0.95,
@@ -129,7 +170,7 @@ def reliability(
 
     Parameters
     ----------
-    ratings : Ratings
+    ratings : Ratings or OneAgainstOthers
     weight : ndarray of float64, shape (pairs,), optional
         At least 0; by default 1 each.
     confidence : float
@@ -137,29 +178,26 @@ def reliability(
         Of the redrawn samples: the same labels give the same interval.
     """
     check_confidence(confidence)
-    given = checked_weight(weight, ratings.pairs)
-    chosen = np.flatnonzero(ratings.several & (given > 0.0))
-    counts = ratings.counts[chosen]
-    cells, sizes = _contributions(counts)
-    table = _scaled(cells, sizes, given[chosen])
-    drawn = _redrawn(cells, sizes, given[chosen], seed)
+    found = _Compared.of(ratings, weight)
+    table = found.table()
+    drawn = _redrawn(found.cells, found.sizes, found.weight, seed)
     return Reliability(
         {metric: _bounded(table, drawn, metric, confidence) for metric in METRICS},
-        len(chosen),
-        int(counts.sum()),
-        _cautions(table, len(chosen)),
+        len(found.chosen),
+        int(ratings.counts[found.chosen].sum()),
+        _cautions(table, len(found.chosen)),
     )
 
 
 def alphas_by(
-    ratings: Ratings,
+    ratings: Ratings | OneAgainstOthers,
     group: IntArray,
     *,
     groups: int,
     metric: Metric,
     weight: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Return alpha within every group of pairs, and how many pairs have two judgments there.
+    """Return alpha within every group of pairs, and how many pairs have something to compare there.
 
     Parameters
     ----------
@@ -172,18 +210,16 @@ def alphas_by(
         nan where nothing can be said.
     pairs : ndarray of int64, shape (groups,)
     """
-    given = checked_weight(weight, ratings.pairs)
-    chosen = np.flatnonzero(ratings.several & (given > 0.0))
-    cells, sizes = _contributions(ratings.counts[chosen])
+    found = _Compared.of(ratings, weight)
     values, number = np.full(groups, np.nan), np.zeros(groups, dtype=np.int64)
-    order = np.argsort(group[chosen], kind="stable")
-    bounds = np.searchsorted(group[chosen][order], np.arange(groups + 1))
+    of_pairs = group[found.chosen]
+    order = np.argsort(of_pairs, kind="stable")
+    bounds = np.searchsorted(of_pairs[order], np.arange(groups + 1))
     for at in range(groups):
         inside = order[bounds[at] : bounds[at + 1]]
         number[at] = len(inside)
         if len(inside):
-            table = _scaled(cells[inside], sizes[inside], given[chosen][inside])
-            values[at] = alpha_of(table, metric)
+            values[at] = alpha_of(found.table(inside), metric)
     return values, number
 
 
@@ -207,7 +243,9 @@ class GradeReliability:
     table: FloatArray
 
 
-def by_grade(counts: IntArray, weight: FloatArray | None = None) -> GradeReliability:
+def by_grade(
+    counts: IntArray | OneAgainstOthers, weight: FloatArray | None = None
+) -> GradeReliability:
     """Work out which grades raters agree on, from counts of grades by pair, shape (n, G)."""
     table = coincidences(counts, weight)
     margin = table.sum(axis=1)
@@ -233,6 +271,15 @@ def _contributions(counts: IntArray) -> tuple[FloatArray, FloatArray]:
     cells[:, diagonal, diagonal] -= each
     cells /= np.maximum(number - 1.0, 1.0)[:, None, None]
     return cells.reshape(len(counts), counts.shape[1] ** 2), number
+
+
+def _crossed(grade: IntArray, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the same of one rater's grades, shape (n,), against the others' counts alone."""
+    share = counts / counts.sum(axis=1, keepdims=True)
+    own = (grade[:, None] == np.arange(counts.shape[1])).astype(np.float64)
+    cells = own[:, :, None] * share[:, None, :]
+    cells += share[:, :, None] * own[:, None, :]
+    return cells.reshape(len(counts), counts.shape[1] ** 2), np.full(len(counts), 2.0)
 
 
 def _scaled(cells: FloatArray, sizes: FloatArray, weight: FloatArray) -> FloatArray:

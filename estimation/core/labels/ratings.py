@@ -95,6 +95,42 @@ class Ratings:
 
 
 @dataclass(frozen=True, eq=False)
+class OneAgainstOthers:
+    """One rater held against the others of each pair, and these not against one another.
+
+    Attributes
+    ----------
+    grade : ndarray of int64, shape (pairs,)
+        Of the one; -1 where they gave none.
+    counts : ndarray of int64, shape (pairs, grades)
+        How often the others gave each grade.
+
+    Raises
+    ------
+    ValueError
+        If there is not one grade for each pair, or one is out of range.
+    """
+
+    grade: IntArray
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        if self.grade.shape != (len(self.counts),):
+            raise ValueError("grade must have one value for each pair of counts")
+        index_array(self.grade + 1, below=self.counts.shape[1] + 1, name="grade + 1")
+
+    @property
+    def pairs(self) -> int:
+        """Return the number of pairs, with those that say nothing."""
+        return len(self.counts)
+
+    @property
+    def several(self) -> BoolArray:
+        """Which pairs the one and somebody else have graded, shape (pairs,)."""
+        return np.asarray((self.grade >= 0) & (self.counts.sum(axis=1) >= 1))
+
+
+@dataclass(frozen=True, eq=False)
 class TwoRatings:
     """Pairs of judgments of one pair by two raters, shape (t,) each."""
 

@@ -50,17 +50,19 @@ class Command(BaseCommand):
         gold = GoldPlan(**{each.name: options[each.name] for each in fields(GoldPlan)})
         if gold.every < 3 or not 0.0 < gold.below < 1.0 or not 0.0 <= gold.hasty <= 1.0:
             raise CommandError("Expected --every from 3, --below between 0 and 1, --hasty a share.")
+        if gold.first < 0:
+            raise CommandError("--first cannot be below 0.")
         found = measure_errors(plan, gold, crowds=options["crowds"], seed=options["seed"])
         clean = found["clean"].error
         self.stdout.write(
             f"{'excluded by':<14} {'error':>7} {'ratio':>6} {'bias':>8} {'s.e.':>7} {'holds':>6}"
-            f" {'spammers':>9} {'readers':>8} {'in vain':>8}"
+            f" {'spammers':>9} {'readers':>8} {'in vain':>8} {'gold':>6}"
         )
         for rule, each in found.items():
             self.stdout.write(
                 f"{rule:<14} {each.error:>7.4f} {each.error / clean:>6.3f} {each.bias:>+8.4f}"
                 f" {each.bias_error:>7.4f} {each.coverage:>6.3f} {each.spammers:>9.2f}"
-                f" {each.readers:>8.2f} {each.in_vain:>8.3f}"
+                f" {each.readers:>8.2f} {each.in_vain:>8.3f} {each.gold:>6.3f}"
             )
 
     def _check(self, plan: CrowdPlan, crowds: int) -> None:

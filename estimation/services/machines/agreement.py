@@ -3,7 +3,9 @@
 The pairs are those of the complete batches of the latest round: a sample with known probabilities,
 by one over which each judgment counts, divided among the judgments of its pair. Rounds whose
 probabilities are not known beforehand (active ones) are told without weights, and said to be.
-Nothing of this goes back into a design or an estimate: it is read by people.
+Alpha is told both ways, by grade, by topic and by batch, as it is of people (`agreement_facts`),
+and beside it theirs, among themselves, for the same pairs. Nothing of this goes back into a design
+or an estimate: it is read by people.
 """
 
 from dataclasses import dataclass, replace
@@ -15,13 +17,23 @@ from django.db import transaction
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.agreement import Bounded, GradeAgreement, agreement, judgments_worth
+from estimation.core.estimates.agreement import GradeAgreement, agreement, judgments_worth
+from estimation.core.labels.alpha import reliability
+from estimation.core.labels.ratings import OneAgainstOthers
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.methods import with_option
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
+from estimation.services.agreement_facts import (
+    LabeledPairs,
+    agreement_facts,
+    alphas,
+    interval,
+    ratings_of,
+)
 from estimation.services.pair_weights import pair_weights
+from estimation.services.round_labels import RoundLabels
 from judging.services import jobs
 
 FEWEST = 30
@@ -30,10 +42,12 @@ FEWEST = 30
 
 @dataclass(frozen=True)
 class Judged:
-    """A round's sample with its judgments, and what the machine says of all pairs of the pool."""
+    """A round's sample with its judgments, what people ``said``, whether or not a senior grade
+    counts in its place, and what the machine says of all pairs of the pool."""
 
     row: Round
     collection: RoundCollection
+    said: RoundLabels
     grades: FloatArray
 
     @property
@@ -72,10 +86,26 @@ def compared(judge: MachineJudge) -> dict[str, Any]:
         topics=len(found.pool.topics),
         max_grade=judge.campaign.max_grade,
     )
-    pairs = len(np.unique(pair))
-    told = _told(said, found.pool)
+    alpha = _alpha(found, pair, grade)
+    told = alpha | _told(said, alpha["topics"], found.pool)
+    pairs = alpha["plain"]["pairs"]
     told |= {"round": row.number, "pairs": pairs, "labels": len(pair), "weighted": weighted}
     return told | {"prompt": prompt.number, "worth": _worth(found, pairs)}
+
+
+def _alpha(found: Judged, pair: IntArray, grade: IntArray) -> dict[str, Any]:
+    """Alpha of the machine against people, and of people alone where two judged such a pair."""
+    place, which = np.unique(pair, return_inverse=True)
+    grades = found.collection.max_grade + 1
+    counts = np.bincount(which * grades + grade, minlength=len(place) * grades)
+    of_people = counts.reshape(len(place), grades)
+    machine = OneAgainstOthers(found.grades[place].astype(np.int64), of_people)
+    judged = LabeledPairs.of(found.collection, place)
+    told = agreement_facts(machine, judged, found.pool.topics)
+    del told["grades"]["table"]  # of which grades people gave what the machine said is told
+    rows = np.flatnonzero(~found.said.decided & ~np.isnan(found.grades[found.said.pair]))
+    _, _, alone = ratings_of(found.said, rows, grades=grades)
+    return told | {"alone": alphas(reliability(alone)) if alone.several.any() else None}
 
 
 def _round(judge: MachineJudge) -> Round | None:
@@ -89,8 +119,8 @@ def _round(judge: MachineJudge) -> Round | None:
 
 
 def _judged(row: Round, prompt: MachinePrompt) -> Judged:
-    collection = collections.gather(row, together.counted(row)[-1:]).collection
-    pool = collection.pool
+    gathered = collections.gather(row, together.counted(row)[-1:])
+    pool = gathered.collection.pool
     answers = MachineAnswer.objects.filter(prompt=prompt, outcome=MachineAnswer.Outcome.GRADED)
     said = {
         (topic, docno): grade
@@ -98,7 +128,9 @@ def _judged(row: Round, prompt: MachinePrompt) -> Judged:
     }
     names = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)
     grades = (said.get((pool.topics[topic], docno.decode()), np.nan) for topic, docno in names)
-    return Judged(row, collection, np.fromiter(grades, dtype=np.float64, count=len(pool)))
+    said_by_people = gathered.said.people or gathered.said
+    of_pool = np.fromiter(grades, dtype=np.float64, count=len(pool))
+    return Judged(row, gathered.collection, said_by_people, of_pool)
 
 
 def _weights(collection: RoundCollection, pair: IntArray) -> tuple[FloatArray, bool]:
@@ -128,17 +160,18 @@ def _worth(found: Judged, pairs: int) -> dict[str, Any]:
     return {"judgments": worth, "of": sampled, "measure": str(measure)}
 
 
-def _told(said: GradeAgreement, pool: Pool) -> dict[str, Any]:
+def _told(said: GradeAgreement, alphas_of: list[dict[str, Any]], pool: Pool) -> dict[str, Any]:
     worst = np.argsort(-np.nan_to_num(said.topic_error, nan=-1.0), kind="stable")
+    alpha = {each["topic"]: each for each in alphas_of}
     return {
-        "kappa": _interval(said.kappa),
-        "bias": _interval(said.bias),
+        "kappa": interval(said.kappa),
+        "bias": interval(said.bias),
         "equal": said.equal,
         "table": said.table.tolist(),
         "counts": said.counts.tolist(),
         "topics": [
-            {
-                "topic": pool.topics[place],
+            alpha[pool.topics[place]]
+            | {
                 "labels": int(said.topic_pairs[place]),
                 "bias": float(said.topic_bias[place]),
                 "error": float(said.topic_error[place]),
@@ -147,8 +180,3 @@ def _told(said: GradeAgreement, pool: Pool) -> dict[str, Any]:
             if said.topic_pairs[place]
         ],
     }
-
-
-def _interval(found: Bounded) -> list[float | None]:
-    values = (found.value, found.low, found.high)
-    return [value if np.isfinite(value) else None for value in values]
