@@ -114,8 +114,8 @@ def quality_figure(
     scale: Sequence[Mapping[str, str]],
     machines: Sequence[tuple[str, Mapping[str, Any]]] = (),
 ) -> QualityFigure | None:
-    """Of stored facts; None without any."""
-    if not found:
+    """Of stored facts; None without any of labels."""
+    if "labels" not in found:
         return None
     names = [str(grade["name"]) for grade in scale]
     grades = found["grades"]

@@ -21,6 +21,7 @@ from judging.signals import (
     labels_added,
     labels_counted_anew,
     left_out_asked,
+    said_aside,
     seniors_changed,
     weights_asked,
     work_to_come,
@@ -60,8 +61,10 @@ def recompute_after_exclusion(campaign: Campaign, **_kwargs: Any) -> None:
 
 
 @receiver(seniors_changed, sender=Campaign, dispatch_uid="look-at-labels-after-seniors")
-def look_at_labels_after_seniors(campaign: Campaign, **_kwargs: Any) -> None:
-    """What would be with senior grades, or without them, is told beside the estimates."""
+@receiver(said_aside, sender=Campaign, dispatch_uid="look-at-labels-after-aside")
+def look_at_labels_again(campaign: Campaign, **_kwargs: Any) -> None:
+    """What would be with senior grades, or without them, and if excluded work counted, is told
+    beside the estimates."""
     drawn = Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN)
     for row in drawn.order_by("pk"):
         jobs.request(QUALITY, row.pk, campaign=campaign)

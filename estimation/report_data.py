@@ -6,6 +6,7 @@ import numpy as np
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from estimation.core.measures.table import parse_measure
+from estimation.exclusion_figures import ExclusionFigure, exclusion_figure
 from estimation.figures import label_figure
 from estimation.label_figures import QualityFigure, quality_figure
 from estimation.models import EstimateSet, Round
@@ -54,6 +55,24 @@ class AssessorFacts:
 
 
 @dataclass(frozen=True)
+class ExcludedWork:
+    """Whose work counts nowhere, and why; ``by_rule``: a rule of the organizer found them."""
+
+    who: str
+    ground: str
+    reason: str
+    looks_at_grades: bool
+    by_rule: bool
+
+    @property
+    def why(self) -> str:
+        """The ground, and what must be known of it."""
+        rule = "found by a rule" if self.by_rule else ""
+        grades = "depends on grades" if self.looks_at_grades else ""
+        return "; ".join(filter(None, (self.ground, rule, grades)))
+
+
+@dataclass(frozen=True)
 class ReportData:
     """What the report says, from one estimate set."""
 
@@ -69,8 +88,9 @@ class ReportData:
     agreement: Agreement | None
     decisions: list[Decision]
     seniors: int
-    exclusions: list[Exclusion]
+    exclusions: list[ExcludedWork]
     people: list[AssessorFacts]
+    without_exclusions: ExclusionFigure | None = None
     quality: QualityFigure | None = None
     noise: NoiseFigure | None = None
 
@@ -158,8 +178,9 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         agreement=facts.agreement,
         seniors=judging.senior_grades(row.campaign).filter(ended=None, pair__in=pairs).count(),
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
-        exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
+        exclusions=excluded_work(row),
         people=facts.people,
+        without_exclusions=without_exclusions(row, shown),
         quality=quality_of(row, shown),
         noise=noise_of(row, shown, row.measure),
     )
@@ -169,6 +190,28 @@ def quality_of(row: Round, shown: EstimateSet) -> QualityFigure | None:
     """How good the labels are that estimates rest on; for the tab, REST and the report."""
     found = label_quality(shown)
     return quality_figure(found, scale_of(row), machines_compared(row)) if found else None
+
+
+def without_exclusions(row: Round, shown: EstimateSet) -> ExclusionFigure | None:
+    """How far the numbers move without the exclusions; for the tab and REST. None without any."""
+    return exclusion_figure(label_quality(shown), list(_in_force(row)))
+
+
+def excluded_work(row: Round) -> list[ExcludedWork]:
+    return [
+        ExcludedWork(
+            who=each.assessor.get_username(),
+            ground=each.get_ground_display(),
+            reason=each.reason,
+            looks_at_grades=each.looks_at_grades,
+            by_rule=each.by_rule,
+        )
+        for each in _in_force(row)
+    ]
+
+
+def _in_force(row: Round) -> QuerySet[Exclusion]:
+    return judging.exclusions(row.campaign).filter(ended=None)
 
 
 def noise_of(row: Round, shown: EstimateSet, measure: str) -> NoiseFigure | None:

@@ -4,7 +4,7 @@ The database joins them and hands over each column as one text, so that there is
 the number of labels, and nothing is done for each of them but by the database and by NumPy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -57,13 +57,22 @@ class LabelColumns:
         )
 
 
-def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
+def label_columns(
+    rows: QuerySet[Any, Any], *places: str, taken_back: Collection[int] = ()
+) -> LabelColumns:
     """The labels of the pairs of some rows, beside columns of whole numbers of those rows.
 
     The columns tell pairs apart. A label of a pair that several of the rows have is there several
-    times.
+    times. ``taken_back``: row ids of people whose excluded work counts here, as it would if that
+    was taken back: to tell what hangs on it, and for no estimate.
     """
-    judged, decided, senior = _read(rows.order_by().values_list("pair_id", *places), places)
+    placed_rows = rows.order_by().values_list("pair_id", *places)
+    judged, decided, senior = _read(placed_rows, places)
+    if taken_back:
+        aside = _read_aside(placed_rows, places, sorted(taken_back))
+        there = _any_of(decided[:-2], aside[:-2])  # where there is a judgment, none is decided
+        decided = [column[~there] for column in decided]
+        judged = [np.concatenate(columns) for columns in zip(judged, aside, strict=True)]
     found = [np.concatenate(columns) for columns in zip(judged, decided, senior, strict=True)]
     *placed, assessor, grade = found
     superseded = _any_of(placed, senior[:-2])
@@ -154,6 +163,26 @@ def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column
     columns = [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
     width = len(places) + 2
     return [columns[:width], columns[width : 2 * width], columns[2 * width :]]
+
+
+def _read_aside(
+    rows: QuerySet[Any, Any], places: tuple[str, ...], people: list[int]
+) -> list[Column]:
+    """Places, assessor and grade of what these people said, whose work is excluded."""
+    sql, parameters = rows.query.get_compiler(connection=connection).as_sql()
+    wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
+    assignment, judgment = map(_table, (Assignment, Judgment))
+    whose = ", ".join("%s" for _ in people)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
+            f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
+            f" JOIN {judgment} AS j ON j.assignment_id = a.id AND j.revision = a.set_aside"
+            f" WHERE a.state = %s AND NOT a.gold AND a.assessor_id IN ({whose})",
+            [*parameters, Assignment.State.EXCLUDED.value, *people],
+        )
+        texts = cursor.fetchone()
+    return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
 
 
 def _by_index() -> str:

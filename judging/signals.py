@@ -12,6 +12,7 @@ batches, as above; not where the judgment completed a batch, which says more.
 ``labels_counted_anew``: ``sender`` is Campaign, ``campaign`` the row. Work of somebody was
 excluded, or counts again: labels of any pair may be others, and complete batches open again.
 ``seniors_changed``: the same. A senior grade was given or taken back, or counts otherwise.
+``said_aside``: the same. Somebody whose work is excluded said something that would count otherwise.
 
 Four ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
 ``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
@@ -34,6 +35,7 @@ judgment_corrected = Signal()
 labels_added = Signal()
 labels_counted_anew = Signal()
 seniors_changed = Signal()
+said_aside = Signal()
 work_to_come = Signal()
 weights_asked = Signal()
 competence_asked = Signal()

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from estimation import report_data, selectors
 from estimation.api.results import RoundQuery, round_asked_for
 from estimation.api.serializers import EstimateSetRow
+from estimation.exclusion_figures import ExclusionFigure
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Number
 
@@ -152,6 +153,49 @@ class NoiseRow(Row):
     findings = FindingRow(many=True)
 
 
+class VerdictsRow(Row):
+    count = IntegerField()
+    named = serializers.ListField(
+        child=serializers.ListField(child=CharField()),
+        help_text="The better and the worse run, of at most 20.",
+    )
+
+
+class ChangedVerdictsRow(Row):
+    appear = VerdictsRow(help_text="Surely better then, and not now.")
+    fall = VerdictsRow(help_text="Surely better now, and not then.")
+    turn = VerdictsRow(help_text="Surely better now, and surely worse then.")
+
+
+class MovedRow(Row):
+    measure = CharField()
+    runs = serializers.ListField(child=CharField())
+    lower = serializers.BooleanField(help_text="whether lower values are better")
+    values = numbers(help_text="Of each run, as estimated; null: not known.")
+    half_widths = numbers(help_text="The longer side of its interval; null: not known, or endless.")
+    otherwise = numbers(help_text="If the excluded work counted.")
+    verdicts = ChangedVerdictsRow()
+
+
+class WayBackRow(Row):
+    ground = CharField(allow_blank=True, help_text="Empty: all excluded work.")
+    people = IntegerField()
+    labels = IntegerField(help_text="That would count, of the batches that estimates rest on.")
+    measures = MovedRow(many=True)
+
+
+class WithoutExclusionsRow(Row):
+    """How far the numbers move without the exclusions. No estimates."""
+
+    known = serializers.BooleanField(
+        help_text="Whether a worker has looked at the exclusions as they are now."
+    )
+    findings = FindingRow(many=True)
+    ways = WayBackRow(
+        many=True, help_text="All first and, where there are several grounds, that of each."
+    )
+
+
 class LabelQualityRow(Row):
     round = IntegerField()
     estimate_set = EstimateSetRow(allow_null=True, help_text="Whose labels they are.")
@@ -173,6 +217,7 @@ class LabelQualityRow(Row):
     noise = NoiseRow(
         allow_null=True, help_text="Null: no pair has two labels, or too little is known."
     )
+    exclusions = WithoutExclusionsRow(allow_null=True, help_text="Null: nobody's work is excluded.")
 
 
 class LabelQuality(CampaignView):
@@ -193,4 +238,11 @@ class LabelQuality(CampaignView):
         found = selectors.label_quality(shown) if shown else {}
         answer = {"round": row.number, "estimate_set": shown, "findings": told}
         noise = report_data.noise_of(row, shown, row.measure) if shown else None
-        return Response(LabelQualityRow({**found, **answer, "noise": noise}).data)
+        without = report_data.without_exclusions(row, shown) if shown else None
+        beside = {"noise": noise, "exclusions": without and _without(without, found)}
+        return Response(LabelQualityRow({**found, **answer, **beside}).data)
+
+
+def _without(figure: ExclusionFigure, found: dict[str, Any]) -> dict[str, Any]:
+    ways = found["excluded"]["ways"] if figure.known else []
+    return {"known": figure.known, "findings": figure.findings, "ways": ways}

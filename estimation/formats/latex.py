@@ -18,8 +18,8 @@ KEPT = "\u00a0\u2009"
 PACKAGES = ("booktabs", "longtable")
 A_PAGE = 45
 """Tables of more rows go over several pages."""
-WIDE = r"p{0.4\linewidth}"
-"""A column whose text is broken into lines."""
+WIDE, QUARTER = r"p{0.4\linewidth}", r"p{0.25\linewidth}"
+"""Columns whose text is broken into lines."""
 
 
 def head() -> str:

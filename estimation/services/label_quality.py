@@ -31,7 +31,7 @@ from estimation.core.labels.severity import Severity, severity
 from estimation.core.labels.two_raters import every_two, weighted_kappa
 from estimation.core.rounds.results import MeasureResult
 from estimation.models import EstimateSet, Round
-from estimation.services import estimates, together
+from estimation.services import estimates, taken_back, together
 from estimation.services.agreement_facts import (
     LabeledPairs,
     agreement_facts,
@@ -42,6 +42,7 @@ from estimation.services.agreement_facts import (
 )
 from estimation.services.collections import Gathered
 from estimation.services.round_labels import RoundLabels, senior_rows
+from estimation.services.taken_back import known_values
 from judging.models import SeniorGrade
 from judging.services import jobs
 
@@ -58,26 +59,35 @@ def look(job: jobs.Running) -> None:
     """The job: what labels are like is kept beside the latest estimates of the round. Idempotent.
 
     Where labels have changed since, it leaves that to the estimates that are due. Senior grades
-    that do not count change no label, so that it is told by itself which ones it has seen.
+    that do not count, and work that is excluded, change no label, so that it is told by itself
+    which ones it has seen.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     shown = row.estimate_sets.last()
     if shown is None or not row.is_drawn:
         return
-    seniors = _seniors(row)
-    if shown.quality is not None and shown.quality.get("seniors", NO_SENIORS) == seniors:
+    seniors, aside = _seniors(row), taken_back.seen(row)
+    if shown.quality is not None and _has_seen(shown.quality, seniors, aside):
         return
     inputs = estimates.gather(row)
     if shown.label_digest != inputs.gathered.label_digest:
         return
-    of_goal = estimates.compute(row, inputs).evaluation.results[0]
+    evaluation = estimates.compute(row, inputs).evaluation
     told = senior_rows(row, inputs.collection.pool, together.behind(row, shown))
-    found = quality(inputs.gathered, inputs.joined, of_goal, told)
+    found = quality(inputs.gathered, inputs.joined, evaluation.results[0], told)
     if found and seniors != NO_SENIORS:
         found["seniors"] = seniors
+    if aside["exclusions"]:
+        found["excluded"] = aside | {"ways": taken_back.facts(row, shown, inputs, evaluation)}
     with transaction.atomic():
         job.fence()
         EstimateSet.objects.filter(pk=shown.pk).update(quality=found)
+
+
+def _has_seen(found: Mapping[str, Any], seniors: list[int], aside: Mapping[str, Any]) -> bool:
+    told = found.get("excluded", taken_back.NOTHING)
+    seen = {name: told[name] for name in taken_back.NOTHING}
+    return (found.get("seniors", NO_SENIORS), seen) == (seniors, aside)
 
 
 def _seniors(row: Round) -> list[int]:
@@ -244,11 +254,11 @@ def _otherwise(
     ways: Mapping[str, LabelRows], gathered: Gathered, joined: Pool, of_goal: MeasureResult
 ) -> dict[str, Any]:
     """Values of the goal's measure by other labels."""
-    values, tau = {"mean": _known(of_goal)}, {}
+    values, tau = {"mean": known_values(of_goal)}, {}
     for name, rows in ways.items():
         asked = replace(gathered.collection, labels=rows)
         (result,) = asked.evaluate(joined, measures=[of_goal.measure]).results
-        values[name] = _known(result)
+        values[name] = known_values(result)
         tau[name] = _tau(values["mean"], values[name])
     measure = of_goal.measure
     told = {"measure": str(measure), "runs": list(of_goal.runs), "lower": measure.lower_is_better}
@@ -270,15 +280,6 @@ def _over_pool(rows: LabelRows, place: IntArray, said: RoundLabels) -> LabelRows
     alone = said.decided & ~np.isin(said.pair, place)
     pair = np.concatenate([place[rows.pair], said.pair[alone]])
     return LabelRows(pair, np.concatenate([rows.grade, said.grade[alone]]))
-
-
-def _known(result: MeasureResult) -> list[float | None]:
-    estimate = result.estimate
-    known = np.asarray(estimate.unknown) == 0
-    return [
-        float(value) if fine else None
-        for value, fine in zip(estimate.value.tolist(), known.tolist(), strict=True)
-    ]
 
 
 def _tau(one: list[float | None], other: list[float | None]) -> float | None:

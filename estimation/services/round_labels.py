@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -39,14 +39,23 @@ class RoundLabels:
     people: "RoundLabels | None" = None
 
     @classmethod
-    def of(cls, row: Round, pool: Pool, counted: Sequence[Counted]) -> "RoundLabels":
+    def of(
+        cls,
+        row: Round,
+        pool: Pool,
+        counted: Sequence[Counted],
+        *,
+        taken_back: Collection[int] = (),
+    ) -> "RoundLabels":
         """What was said of the pairs of complete batches, with those of earlier rounds that count.
 
-        A label counts once, however many of the rounds drew its pair.
+        A label counts once, however many of the rounds drew its pair. ``taken_back``: see
+        `judging.labels.label_columns`.
         """
         draws = draws_in({each.row.pk: each.batches for each in counted})
         alone = len(counted) == 1
-        found = label_columns(draws, *(("position",) if alone else ("round_id", "position")))
+        places = ("position",) if alone else ("round_id", "position")
+        found = label_columns(draws, *places, taken_back=taken_back)
 
         def made(columns: LabelColumns) -> "RoundLabels":
             if alone:

@@ -1,5 +1,6 @@
 """The pages people look at while others judge. Nothing is computed in a request."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,6 +50,13 @@ class Shown:
     def numbers(self) -> str:
         """Changes when the estimates do."""
         return str(self.estimate_set.number if self.estimate_set else 0)
+
+    def body(self, page: str) -> str:
+        """The same and, of the tab of labels, when a worker has looked at them, which is later."""
+        if page != "live-labels" or self.estimate_set is None:
+            return self.numbers
+        found = repr(selectors.label_quality(self.estimate_set))
+        return f"{self.numbers}-{hashlib.sha256(found.encode()).hexdigest()[:10]}"
 
 
 def shown_round(request: HttpRequest, campaign: Campaign, number: int) -> Shown | None:
@@ -125,7 +133,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     shown = shown_round(request, campaign, number)
     if shown is None:
         return redirect("round-detail", slug, number)
-    body = version if page == "live-batches" else shown.numbers
+    body = version if page == "live-batches" else shown.body(page)
     context = _context(request, shown, page) | {"head_token": version, "body_token": body}
     if not polled:
         results = listings.results_of(campaign)
@@ -173,6 +181,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
             "quality": report_data.quality_of(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
             "noise": report_data.noise_of(shown.round, latest, table.measure),
+            "without": report_data.without_exclusions(shown.round, latest),
         }
     if page == "live-topics":
         return {"topics": topic_figure(table, request.GET.get("by", ""))}

@@ -19,9 +19,9 @@ from django.db.models.functions import Now
 
 from judging.errors import UserError
 from judging.guests import has_room
-from judging.models import Assignment, BatchPair, Judgment, Pair, User
+from judging.models import Assignment, BatchPair, Campaign, Judgment, Pair, User
 from judging.services import audit, batches, entering, steps
-from judging.signals import judgment_corrected
+from judging.signals import judgment_corrected, said_aside
 from judging.statements import Slot, Statement, changes, inserts
 
 MAX_COMMENT = 2000
@@ -213,6 +213,7 @@ def _store_aside(
     assignment.state, assignment.revision = Assignment.State.EXCLUDED, 0
     assignment.set_aside = revision
     judgment = _append(assignment, by, saying, revision=revision, action=action)
+    said_aside.send(sender=Campaign, campaign=assignment.pair.campaign)
     return Recorded(judgment, created=True, counts=False)
 
 

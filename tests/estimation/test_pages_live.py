@@ -11,8 +11,9 @@ from estimation import comparisons, selectors
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
+from estimation.work import QUALITY
 from judging.models import Campaign, WorkerHeartbeat
-from judging.services import steward
+from judging.services import jobs, steward
 from tests.support import evaluation, factories, unknown
 from tests.support.pages import (
     HTMX,
@@ -101,6 +102,21 @@ def test_what_waits_for_a_worker_that_reads_uploads_alone_says_so(
     steward.beat("worker", "celery")
     for name, number in pages:
         assert "No worker" not in text(organizer.get(address(name, campaign, number))), name
+
+
+@pytest.mark.slow
+def test_quality_shows_by_itself_what_a_worker_finds_after_the_estimates(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    EstimateSet.objects.filter(round=judged).update(quality=None)
+    there = address("live-labels", campaign, 1)
+    page = organizer.get(there)
+    assert "Can the labels be trusted?" not in text(page)
+    seen = {"head": page.context["head_token"], "body": page.context["body_token"]}
+    jobs.request(QUALITY, judged.pk, campaign=campaign)
+    factories.run_due_jobs()
+    brought = organizer.get(there, seen, headers=HTMX)
+    assert "Can the labels be trusted?" in brought.content.decode()
 
 
 @pytest.mark.slow

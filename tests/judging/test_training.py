@@ -1,10 +1,14 @@
 """Training: what it asks, whom it keeps from judging, and that nothing of it is a label."""
 
+from datetime import datetime, timedelta
+from decimal import Decimal
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from judging import lessons, selectors
+from judging import lessons, payments, selectors
 from judging.errors import UserError
 from judging.models import (
     AuditEntry,
@@ -32,7 +36,7 @@ from judging.services import (
 )
 from judging.services.judgments import Saying
 from judging.services.training import TrainingPlan
-from tests.support import factories
+from tests.support import factories, rest
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -201,13 +205,17 @@ def test_pairs_that_go_while_somebody_learns_end_the_try(made: Campaign) -> None
     assert not learns(made, anna)
 
 
-def guest_of(campaign: Campaign) -> tuple[CrowdLink, CrowdGuest]:
-    plan = crowd_links.LinkPlan(
-        name="link", most_people=1, judgments=2, consent="Be kind.", out_code="SCREENED"
-    )
-    link = crowd_links.make(campaign=campaign, by=campaign.created_by, plan=plan)
-    who = entering.visitor([("PROLIFIC_PID", "p1")], "device")
-    return link, entering.enter(link=link, who=who, answer="", address="10.0.0.1")
+def guest_of(campaign: Campaign, **plan: object) -> tuple[CrowdLink, CrowdGuest]:
+    chosen = {"name": "link", "most_people": 1, "judgments": 2, "consent": "Be kind."}
+    made = crowd_links.LinkPlan(**chosen | {"out_code": "SCREENED"} | plan)  # type: ignore[arg-type]
+    link = crowd_links.make(campaign=campaign, by=campaign.created_by, plan=made)
+    return link, arrived(link, "p1")
+
+
+def arrived(link: CrowdLink, participant: str) -> CrowdGuest:
+    who = entering.visitor([("PROLIFIC_PID", participant)], f"device of {participant}")
+    now = CrowdLink.objects.select_related("campaign").get(pk=link.pk)
+    return entering.enter(link=now, who=who, answer="", address="10.0.0.1")
 
 
 def test_who_failed_and_is_let_in_takes_a_place_again_if_there_is_one(made: Campaign) -> None:
@@ -250,6 +258,66 @@ def test_a_guest_who_fails_is_told_the_code_of_who_is_out_and_frees_the_place(
     page = client.get(reverse("work-done", args=[link.token]), follow=True)
     assert "SCREENED" in page.content.decode()
     assert entering.why_not(link) is None, "somebody else may come"
+
+
+def learned(guest: CrowdGuest, *, agreed: float, minutes: list[float]) -> datetime:
+    """They agreed so many minutes ago, and answered the training so long after that."""
+    began = timezone.now() - timedelta(minutes=agreed)
+    CrowdGuest.objects.filter(pk=guest.pk).update(agreed=began)
+    answers = TrainingAnswer.objects.filter(attempt__user=guest.account).order_by("pk")
+    for row, after in zip(answers, minutes, strict=True):
+        TrainingAnswer.objects.filter(pk=row.pk).update(created=began + timedelta(minutes=after))
+    return began
+
+
+def test_minutes_of_the_training_are_paid_work(made: Campaign) -> None:
+    """Of 31 minutes the judgments alone would tell ten, as of a pause."""
+    ask(made, threshold=0.6)
+    link, guest = guest_of(made, most_people=3, per_hour=Decimal(12), per_judgment=Decimal("0.1"))
+    learner, idle = arrived(link, "p2"), arrived(link, "p3")
+    for each in (guest, learner):
+        assert each.account is not None
+        walk(made, each.account, right=2)
+    began = learned(guest, agreed=40, minutes=[9, 18, 27])
+    learned(learner, agreed=40, minutes=[4, 8, 38])  # away before the last: ten minutes count
+    assert guest.account is not None
+    pair = factories.judge_next(made, guest.account, 1)
+    said = Judgment.objects.filter(assessor=guest.account, assignment__pair=pair)
+    assert said.update(created=began + timedelta(minutes=31)) == 1
+
+    table = payments.payments(CrowdLink.objects.select_related("campaign").get(pk=link.pk))
+
+    first, second, third = table.rows
+    assert (first.minutes, first.judgments, first.pay) == (Decimal("31.0"), 1, Decimal("6.30"))
+    assert first.last == began + timedelta(minutes=31)
+    assert (second.minutes, second.judgments, second.pay) == (
+        Decimal("18.0"), 0, Decimal("3.60"),
+    )  # fmt: skip
+    assert second.last == began_of(learner) + timedelta(minutes=38)
+    assert (third.guest, third.minutes, third.total) == (idle, Decimal("0.0"), Decimal("0.00"))
+    assert (table.minutes, table.total) == (Decimal("49.0"), Decimal("9.90"))
+    client = rest.client_of(made.created_by)
+    told = client.get(f"/api/campaigns/{made.slug}/links/{link.pk}/payments/").json()
+    assert [row["minutes"] for row in told["guests"]] == ["31.0", "18.0", "0.0"]
+    assert (told["minutes"], told["total"]) == ("49.0", "9.90")
+
+
+def began_of(guest: CrowdGuest) -> datetime:
+    guest.refresh_from_db()
+    return guest.agreed
+
+
+def test_who_fails_the_training_gets_what_those_get_who_do_not_fit(made: Campaign) -> None:
+    """And no minutes beside it, though the organizer sees how long they tried."""
+    ask(made, threshold=1.0, tries=1)
+    link, guest = guest_of(made, per_hour=Decimal(12), out_pay=Decimal("0.35"))
+    assert guest.account is not None
+    walk(made, guest.account, right=2)
+    learned(guest, agreed=20, minutes=[5, 10, 15])
+
+    (row,) = payments.payments(CrowdLink.objects.select_related("campaign").get(pk=link.pk)).rows
+
+    assert (row.state, row.minutes, row.pay) == ("screened out", Decimal("15.0"), Decimal("0.35"))
 
 
 @pytest.mark.slow

@@ -200,6 +200,7 @@ def _of_rounds() -> list[Shot]:
         (states.many_drafted(), ("rounds/1/",)),
         (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
+        (states.excluded(), (f"{RANKING}labels/",)),
         _crowd(),
         _golden(),
         (lessons.learned(), ("training/set/",)),

@@ -18,6 +18,7 @@ from judging.services import (
     crowd_links,
     described,
     entering,
+    exclusions,
     gold,
     jobs,
     judgments,
@@ -77,10 +78,10 @@ def active() -> Campaign:
     return made
 
 
-def crowded() -> Campaign:
-    """Four people and three labels a pair: one is severe, one too fast and answers in turn."""
-    made = with_material("crowded")
-    evaluation.drawn(made, labels=3, extra_share=0.0, budget=60, batch_size=20)
+def crowded(slug: str = "crowded", labels: int = 3) -> Campaign:
+    """Four people and some labels a pair: one is severe, one too fast and answers in turn."""
+    made = with_material(slug)
+    evaluation.drawn(made, labels=labels, extra_share=0.0, budget=60, batch_size=20)
     made.refresh_from_db()
     people = [*factories.assessors(made, "severe", "swift"), *_assessors(made)]
     idle = given = 0
@@ -96,6 +97,20 @@ def crowded() -> Campaign:
             saying = judgments.Saying(grade=said, key=f"crowd-{held.pk}", seconds=took)
             judgments.record(assignment=held, by=by, saying=saying)
     factories.run_due_jobs()
+    return made
+
+
+def excluded() -> Campaign:
+    """Two of them are excluded, on two grounds, and the others have judged in their place."""
+    made = crowded("excluded", labels=2)
+    for name, ground, reason in (
+        ("swift", "time", "Half a second each."), ("severe", "grades", "One below everybody."),
+    ):  # fmt: skip
+        who = User.objects.get(username=name)
+        exclusions.exclude(
+            campaign=made, assessor=who, by=made.created_by, ground=ground, reason=reason
+        )
+    evaluation.judge(made, 1000)
     return made
 
 

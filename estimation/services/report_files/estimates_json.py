@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from estimation import selectors
+from estimation import report_data, selectors
 from estimation.models import EstimateSet, Round
 from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
 from estimation.services import quoting
@@ -12,6 +12,7 @@ from estimation.services.report_files.estimates_csv import COLUMNS
 from estimation.services.report_files.kinds import ReportKind
 from estimation.unknown import name_of, purpose_of
 from estimation.validity import validity_of
+from judging.services import pseudonyms
 
 
 def make(row: Round, shown: EstimateSet) -> str:
@@ -37,9 +38,22 @@ def make(row: Round, shown: EstimateSet) -> str:
         "estimates": [
             {column: _finite(getattr(line, column)) for column in COLUMNS} for line in lines
         ],
+        "exclusions": _exclusions(row, shown),
         "pairwise": [_pairwise(row, shown, lines, name) for name in selectors.measures_of(row)],
     }
     return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _exclusions(row: Round, shown: EstimateSet) -> dict[str, Any]:
+    """Whose work counts nowhere, by pseudonyms, and what the numbers would be if it counted; null
+    where that is not known."""
+    lines, figure = report_data.excluded_work(row), report_data.without_exclusions(row, shown)
+    called = pseudonyms.by_name(row.campaign, [each.who for each in lines])
+    known = figure is not None and figure.known
+    return {
+        "in_force": [{**vars(each), "who": called[each.who]} for each in lines],
+        "if_it_counted": selectors.label_quality(shown)["excluded"]["ways"] if known else None,
+    }
 
 
 def _finite(value: Any) -> Any:

@@ -13,9 +13,14 @@ from judging.services import pseudonyms
 def make(row: Round, shown: EstimateSet) -> str:
     """Assessors are told of by their pseudonyms."""
     context = report_data.report(row, shown)
-    called = pseudonyms.by_name(row.campaign, context.assessors)
+    excluded = [each.who for each in context.exclusions]
+    called = pseudonyms.by_name(row.campaign, [*context.assessors, *excluded])
     by_pseudonym = {called[name]: labels for name, labels in context.assessors.items()}
-    context = replace(context, assessors=dict(sorted(by_pseudonym.items())))
+    context = replace(
+        context,
+        assessors=dict(sorted(by_pseudonym.items())),
+        exclusions=[replace(each, who=called[each.who]) for each in context.exclusions],
+    )
     return render_to_string("estimation/report_document.html", {"report": context})
 
 

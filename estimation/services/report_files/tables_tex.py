@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from estimation import listings, report_data
 from estimation.figures import pairwise_figure, ranking_figure
 from estimation.forecasts import forecast_figure
-from estimation.formats.latex import WIDE, head, table
+from estimation.formats.latex import QUARTER, WIDE, head, table
 from estimation.models import EstimateSet, Round
 from estimation.scales import share_reached
 from estimation.selectors import RankingTable
@@ -16,13 +16,15 @@ from judging.services import pseudonyms
 
 def make(row: Round, shown: EstimateSet) -> str:
     """For every measure the ranking, how often each run is surely better or worse, the race, the
-    forecast and the topics; then what people said, how they agreed, and what was decided.
+    forecast and the topics; then what people said, how they agreed, what was decided, whose work
+    is excluded, and how far the numbers move without that.
 
     Assessors are told of by their pseudonyms.
     """
     report = report_data.report(row, shown)
     of_measures = [part for each in report.tables for part in _of_measure(row, shown, each)]
-    return "\n".join([head(), *of_measures, *_of_people(row, report)])
+    excluded = _of_exclusions(row, report)
+    return "\n".join([head(), *of_measures, *_of_people(row, report), *excluded])
 
 
 def _of_measure(row: Round, shown: EstimateSet, found: RankingTable) -> Iterator[str]:
@@ -200,6 +202,46 @@ def _agreement(row: Round, report: report_data.ReportData) -> str:
         ["Assessor", "Labels", "Mean grade", "Compared", "Same grade", "Above"],
         sorted(rows),
     )
+
+
+def _of_exclusions(row: Round, report: report_data.ReportData) -> Iterator[str]:
+    if not report.exclusions:
+        return
+    called = pseudonyms.by_name(row.campaign, [each.who for each in report.exclusions])
+    yield table(
+        "Assessors whose work is excluded and counts nowhere. Estimates stay unbiased only if who "
+        "is excluded does not depend on the grades that were given.",
+        ["l", WIDE, QUARTER],
+        ["Assessor", "Ground", "Reason"],
+        [[called[each.who], each.why, each.reason] for each in report.exclusions],
+    )
+    without = report.without_exclusions
+    if without is None:
+        return
+    said = " ".join(each.text for each in without.findings)
+    yield table(
+        f"How far the numbers move if excluded work counts. {said}",
+        [QUARTER, "r", "r", "l", "r", "r", "r", "l"],
+        ["If this counted", "People", "Labels", "Measure", "Move", "Half widths", "Places",
+         "Verdicts"],
+        [
+            [way.name, f"{way.people:,}", f"{way.labels:,}", moved.measure, moved.most,
+             moved.half_widths, f"{moved.places:,}", moved.verdicts]
+            for way in without.ways
+            for moved in way.measures
+        ],
+    )  # fmt: skip
+    for moved in without.all.measures if without.all else ():
+        yield table(
+            f"{moved.measure} if excluded work counted: places and values of all runs.",
+            ["l", "r", "r", "r", "r", "r", "r"],
+            ["Run", "Place", moved.measure, "Place then", "Then", "Move", "Half widths"],
+            [
+                [each.run, each.place, each.value, each.other_place, each.other_value, each.move,
+                 each.half_widths]
+                for each in moved.runs
+            ],
+        )  # fmt: skip
 
 
 TABLES_TEX = ReportKind(
