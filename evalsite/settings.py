@@ -228,7 +228,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "evalsite.static_files.Storage"},
 }
 FILE_UPLOAD_PERMISSIONS = 0o600
 UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_MB", default=1024) * 2**20

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.support import browser, postgres, site
+from tests.support import browser, postgres, site, tables
 from tests.support.browser import Watched
 from tests.support.kept import Kept, keeping
 from tests.support.postgres import Postgres
@@ -86,6 +87,21 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.C
         report.outcome = "failed"
         report.longrepr = f"skipped, and skips are forbidden here: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The database of the tests is there already (and goes with the folder, or the cluster)."""
+    return True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """It is a copy of one that the migrations made once in the run."""
+    if ON_POSTGRES:
+        tables.copy_in_cluster(connection.creation._get_test_db_name())
+    else:
+        tables.copy_file(Path(connection.creation._get_test_db_name()))
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,10 @@ where a guest of a crowd link has as many pairs as they may have, and gets no mo
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -24,7 +26,7 @@ from judging.guests import has_room, is_full
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
 from judging.selectors import free_places, is_excluded
 from judging.services import audit, batches
-from judging.statements import Row, Slot, changes, columns_of, inserts, reads, row_of
+from judging.statements import Row, Slot, Statement, changes, columns_of, inserts, reads, row_of
 
 TRIES = 8
 LEASE_END = from_now(Slot("lease", DurationField()))
@@ -47,7 +49,7 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
         opened = _open_batches(campaign)
         if assignment := _held_or_claimed(opened, campaign, by):
             return assignment
-        if not _memberships(campaign, by).exists() or is_excluded(campaign, by):
+        if not _memberships(campaign.pk, by.pk).exists() or is_excluded(campaign, by):
             return None
         if is_full(by):
             return None
@@ -60,7 +62,7 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
 def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignment | None:
     """One step under the lock of the membership: two tabs of one assessor share one lease."""
     with transaction.atomic():
-        if not list(_memberships(campaign, by).select_for_update()):
+        if not _MEMBER.rows(campaign=campaign.pk, assessor=by.pk):
             return None
         if assignment := held_by(campaign=campaign, by=by):
             return assignment
@@ -74,10 +76,19 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
     return None
 
 
-def _memberships(campaign: Campaign, by: User) -> QuerySet[Membership]:
+def _memberships(campaign: Any, assessor: Any) -> QuerySet[Membership]:
+    """The two are row ids, or expressions for them."""
     role = Membership.Role.ASSESSOR
-    rows = Membership.objects.filter(campaign=campaign, user=by, role=role)
+    rows = Membership.objects.filter(campaign=campaign, user=assessor, role=role)
     return rows.filter(held=None, learns=False)
+
+
+def _locked_member() -> QuerySet[Any, Any]:
+    rows = _memberships(Slot("campaign"), Slot("assessor"))
+    return rows.select_for_update().values_list("pk")
+
+
+_MEMBER = reads(_locked_member)
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
@@ -89,16 +100,19 @@ def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
     if row is None:
         return None
     prolonged = _PROLONGED.first(pk=row[0], lease=_duration(campaign))
-    return _leased(row, prolonged[0], campaign, by) if prolonged else None
+    if not prolonged:
+        return None
+    assignment = _assignment_of(row)
+    assignment.lease_until = prolonged[0]
+    assignment.pair.campaign, assignment.assessor = campaign, by
+    return assignment
 
 
-def _leased(row: Row, lease_until: datetime, campaign: Campaign, by: User) -> Assignment:
+def _assignment_of(row: Row) -> Assignment:
     """From a row of the assignment, its pair and its topic."""
     first, second = len(columns_of(Assignment)), len(columns_of(Assignment)) + len(columns_of(Pair))
     assignment, pair = row_of(Assignment, row[:first]), row_of(Pair, row[first:second])
-    pair.topic, pair.campaign = row_of(Topic, row[second:]), campaign
-    assignment.pair, assignment.assessor = pair, by
-    assignment.lease_until = lease_until
+    assignment.pair, pair.topic = pair, row_of(Topic, row[second:])
     return assignment
 
 
@@ -108,9 +122,14 @@ def _held() -> QuerySet[Any, Any]:
         campaign=Slot("campaign"),
         state=Assignment.State.LEASED,
     )
+    return _with_pair(mine.order_by("pk")[:1])
+
+
+def _with_pair(rows: QuerySet[Assignment]) -> QuerySet[Any, Any]:
+    """The columns of the assignment, its pair and its topic."""
     tables = ((Assignment, ""), (Pair, "pair__"), (Topic, "pair__topic__"))
     columns = [name for kind, prefix in tables for name in columns_of(kind, prefix)]
-    return mine.order_by("pk").values_list(*columns)[:1]
+    return rows.values_list(*columns)
 
 
 def _prolonged() -> tuple[QuerySet[Assignment], dict[str, object]]:
@@ -128,8 +147,15 @@ def _duration(campaign: Campaign) -> timedelta:
 
 
 def _open_batches(campaign: Campaign) -> list[int]:
-    opened = Batch.objects.filter(campaign=campaign, state=Batch.State.OPEN)
-    return list(opened.order_by("number").values_list("pk", flat=True))
+    return [pk for (pk,) in _OPENED.rows(campaign=campaign.pk)]
+
+
+def _opened() -> QuerySet[Any, Any]:
+    opened = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    return opened.order_by("number").values_list("pk")
+
+
+_OPENED = reads(_opened)
 
 
 def claim(*, pair: Pair, by: User) -> Assignment | None:
@@ -173,30 +199,49 @@ def _candidates(batch_id: int, campaign: Campaign, by: User) -> list[_Place]:
     turn of gold, one of the topic comes first.
     """
     mixed = campaign.gold_every > 0
-    free = free_places(by.pk, gold=mixed).filter(batch_id=batch_id)
     topic = _topic_in_hand(by)
-    places = _places_of(free, topic, by, mixed=mixed)
+    places = _places_of(batch_id, topic, by, mixed=mixed)
     if not places:
-        topics = free.order_by().values_list("pair__topic_id", flat=True).distinct()
-        topic = min(topics, key=lambda topic: _shuffle(by.pk, topic), default=None)
-        places = _places_of(free, topic, by, mixed=mixed)
+        topics = _TOPICS[mixed].rows(batch=batch_id, assessor=by.pk)
+        topic = min((pk for (pk,) in topics), key=lambda pk: _shuffle(by.pk, pk), default=None)
+        places = _places_of(batch_id, topic, by, mixed=mixed)
     if mixed and topic is not None and any(not place.gold for place in places):
         places += _gold_of(campaign, topic, by)
     return sorted(places, key=lambda place: place.order(by.pk))
 
 
-def _places_of(
-    free: QuerySet[BatchPair], topic_id: int | None, by: User, *, mixed: bool
-) -> list[_Place]:
+def _places_of(batch_id: int, topic_id: int | None, by: User, *, mixed: bool) -> list[_Place]:
     if topic_id is None:
         return []
-    seen = Exists(_own(by).filter(state=Assignment.State.LAPSED))
-    rows = free.filter(pair__topic=topic_id).annotate(seen=seen)
-    places = [_Place(row.pair_id, row.labels, row.seen) for row in rows]
+    rows = _PLACES[mixed].rows(batch=batch_id, topic=topic_id, assessor=by.pk)
+    places = [_Place(pair, labels, seen) for pair, labels, seen in rows]
     if mixed:
         put_off = golds.put_off(by.pk, topic_id).values_list("pair_id", flat=True)
         places += [_Place(pair, golds.MOST_LABELS, seen=True, gold=True) for pair in put_off]
     return places
+
+
+def _free(*, gold: bool) -> QuerySet[BatchPair]:
+    return free_places(Slot("assessor"), gold=gold).filter(batch_id=Slot("batch")).order_by()
+
+
+def _topics_with_places(*, gold: bool) -> QuerySet[Any, Any]:
+    return _free(gold=gold).values_list("pair__topic_id").distinct()
+
+
+def _places_of_topic(*, gold: bool) -> QuerySet[Any, Any]:
+    own = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
+    seen = Exists(own.filter(state=Assignment.State.LAPSED))
+    rows = _free(gold=gold).filter(pair__topic=Slot("topic"))
+    return rows.annotate(seen=seen).values_list("pair_id", "labels", "seen")
+
+
+def _without_and_with_gold(build: Callable[..., QuerySet[Any, Any]]) -> dict[bool, Statement]:
+    return {gold: reads(partial(build, gold=gold)) for gold in (False, True)}
+
+
+_TOPICS = _without_and_with_gold(_topics_with_places)
+_PLACES = _without_and_with_gold(_places_of_topic)
 
 
 def _gold_of(campaign: Campaign, topic: int, by: User) -> list[_Place]:
@@ -210,13 +255,18 @@ def _gold_of(campaign: Campaign, topic: int, by: User) -> list[_Place]:
     return [_Place(chosen, golds.MOST_LABELS, seen=False, gold=True)]
 
 
-def _own(by: User) -> QuerySet[Assignment]:
-    return Assignment.objects.filter(pair=OuterRef("pair"), assessor=by)
-
-
 def _topic_in_hand(by: User) -> int | None:
-    last = Assignment.objects.filter(assessor=by).exclude(state=Assignment.State.LEASED)
-    return last.order_by("-changed").values_list("pair__topic_id", flat=True).first()
+    last = _LAST.first(assessor=by.pk)
+    return last[0] if last else None
+
+
+def _last() -> QuerySet[Any, Any]:
+    own = Assignment.objects.filter(assessor=Slot("assessor"))
+    last = own.exclude(state=Assignment.State.LEASED).order_by("-changed")
+    return last.values_list("pair__topic_id")[:1]
+
+
+_LAST = reads(_last)
 
 
 def _shuffle(assessor: int, item: int | None) -> bytes:
@@ -229,15 +279,22 @@ class _Full(Exception):
 
 def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
     """The assignment first, then the pair, as a save locks them: no two ever wait in a circle."""
-    free = Pair.every.filter(pk=place.pair, decided=False, held__lt=place.labels)
     try:
         with transaction.atomic():
             assignment = _lease(place, campaign, by)
-            if not free.update(held=F("held") + 1):
+            if not _HELD_ONE_MORE.rows(pair=place.pair, labels=place.labels):
                 raise _Full
             return assignment
     except (_Full, IntegrityError):  # the latter: claimed or judged in another tab at this moment
         return None
+
+
+def _held_one_more() -> tuple[QuerySet[Pair], dict[str, object]]:
+    free = Pair.every.filter(pk=Slot("pair"), decided=False, held__lt=Slot("labels"))
+    return free, {"held": F("held") + 1}
+
+
+_HELD_ONE_MORE = changes(_held_one_more)
 
 
 def _lease(place: _Place, campaign: Campaign, by: User) -> Assignment:
@@ -246,7 +303,15 @@ def _lease(place: _Place, campaign: Campaign, by: User) -> Assignment:
         LEASED.rows(
             campaign_id=campaign.pk, pair_id=pair, assessor_id=by.pk, lease=lease, gold=place.gold
         )
-    return Assignment.objects.select_related("pair__topic").get(pair_id=pair, assessor=by)
+    (row,) = _OF_PAIR.rows(pair=pair, assessor=by.pk)
+    return _assignment_of(row)
+
+
+def _of_pair() -> QuerySet[Any, Any]:
+    return _with_pair(Assignment.objects.filter(pair=Slot("pair"), assessor=Slot("assessor")))
+
+
+_OF_PAIR = reads(_of_pair)
 
 
 def _renewed() -> tuple[QuerySet[Assignment], dict[str, object]]:

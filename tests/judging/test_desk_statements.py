@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.sql.compiler import SQLCompiler
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -52,6 +53,23 @@ def asked(action: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 def counted(statements: list[str]) -> int:
     return sum(not TRANSACTION.match(sql) for sql in statements)
+
+
+@database
+def test_a_claim_compiles_no_statement_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To build the same statements again took four fifths of its time."""
+    campaign, (anna, ben) = campaign_of("anna", "ben")
+    assert assignments.claim_next(campaign=campaign, by=anna) is not None
+    built: list[str] = []
+    as_sql = SQLCompiler.as_sql
+
+    def seen(self: SQLCompiler, *args: Any, **options: Any) -> Any:
+        built.append(str(self.query.model))
+        return as_sql(self, *args, **options)
+
+    monkeypatch.setattr(SQLCompiler, "as_sql", seen)
+    assert assignments.claim_next(campaign=campaign, by=ben) is not None
+    assert built == []
 
 
 @pytest.mark.slow

@@ -69,6 +69,7 @@ def judge(
         if assignment is None:
             idle += 1
             continue
+        assignment.pair.campaign = made  # or every judgment would read it again
         idle, grade = 0, truth[assignment.pair.topic.topic_id, assignment.pair.docno]
         saying = judgments.Saying(grade=grade, key=f"{made.pk}-{assignment.pk}")
         judgments.record(assignment=assignment, by=by, saying=saying)

@@ -20,6 +20,7 @@ class Command(BaseCommand):
         "Makes crowds up, some of whom do not read (one grade, by luck, in turn, copying), and "
         "says how many of these the rules name, and who else."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--crowds", type=int, default=40)

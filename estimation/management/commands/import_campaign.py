@@ -19,6 +19,7 @@ class Command(BaseCommand):
         "An optional DIR/campaign.json gives name, slug, guidelines, grades and depth. "
         "All or nothing: errors are listed as file, line, field, message."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path)

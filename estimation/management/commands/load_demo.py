@@ -9,6 +9,7 @@ from estimation.services import demo
 
 class Command(BaseCommand):
     help = "Loads the demo campaign and its accounts, unless there is a campaign already."
+    requires_system_checks = []
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         campaign = demo.load()

@@ -18,6 +18,7 @@ class Command(BaseCommand):
         "that was drawn, and files with what they are named by. Writes nothing. Exit code 1 if any "
         "differ."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("campaign", nargs="?", help="slug; by default all campaigns")

@@ -16,6 +16,7 @@ class Command(BaseCommand):
         "Tries again what failed in the background, of one campaign or of all, and lists it. "
         "Workers do the work. A draw that failed is asked for again on its round's page."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("campaign", nargs="?", help="slug; by default all campaigns")

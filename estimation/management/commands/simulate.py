@@ -121,6 +121,7 @@ class Command(BaseCommand):
         "that a run answers. Documents without a judgment count as grade 0, and so do grades "
         "below 0."
     )
+    requires_system_checks = []
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Explain after the options what is reported."""

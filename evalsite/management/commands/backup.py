@@ -15,6 +15,7 @@ class Command(BaseCommand):
         "Writes all rows, as they are at one moment, and all files into a new folder, from which "
         "manage.py restore fills another site, on SQLite or PostgreSQL. The site may be in use."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, help="empty, or not there yet")

@@ -14,6 +14,7 @@ class Command(BaseCommand):
         "Fills a new, migrated site with what manage.py backup wrote: all of it or, if anything is "
         "wrong, nothing. Then manage.py recompute shows that the estimates follow from the rows."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path)
