@@ -1,6 +1,5 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -9,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.db.models import (
-    Aggregate,
     Case,
     CharField,
     Count,
@@ -18,13 +16,12 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
-    Sum,
     Value,
     When,
 )
 from django.db.models.functions import Now
 
-from judging import golds, lessons, norming
+from judging import golds, lessons
 from judging.clock import seconds_from_now
 from judging.guests import is_full
 from judging.models import (
@@ -40,7 +37,6 @@ from judging.models import (
     Job,
     Judgment,
     Membership,
-    Pair,
     SeniorGrade,
     Upload,
     User,
@@ -354,91 +350,6 @@ def members(campaign: Campaign) -> QuerySet[Membership]:
     )
     rows = campaign.memberships.select_related("user").annotate(judged=judged)
     return rows.order_by("role", "user__username")
-
-
-@dataclass(frozen=True)
-class Need:
-    """What waits for an organizer: how many of what, and the page where it is settled."""
-
-    count: int
-    name: str
-    page: str
-
-
-@dataclass(frozen=True)
-class CampaignCard:
-    """What one campaign asks of one user; ``norming``: sessions that wait for them."""
-
-    campaign: Campaign
-    organizes: bool
-    assesses: bool
-    pairs: int
-    finished: int
-    judged: int
-    needs: list[Need]
-    norming: list[norming.Own]
-
-
-def home(user: User) -> list[CampaignCard]:
-    """The user's campaigns, newest first, in a fixed number of queries."""
-    campaigns = list(campaigns_of(user))
-    roles = set(user.memberships.values_list("campaign_id", "role"))
-    drawn = Batch.objects.filter(state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    pairs = _by_campaign(drawn, "campaign", Sum("pair_count"))
-    left = _by_campaign(drawn, "campaign", Sum("remaining"))
-    mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
-    judged = _by_campaign(mine, "campaign", Count("pk"))
-    needs = _needs()
-    talks = defaultdict(list)
-    for each in norming.due(user):
-        talks[each.session.campaign_id].append(each)
-    return [
-        CampaignCard(
-            campaign=row,
-            organizes=user.is_superuser or (row.pk, Membership.Role.ORGANIZER) in roles,
-            assesses=(row.pk, Membership.Role.ASSESSOR) in roles,
-            pairs=pairs.get(row.pk, 0),
-            finished=pairs.get(row.pk, 0) - left.get(row.pk, 0),
-            judged=judged.get(row.pk, 0),
-            needs=[] if row.state == Campaign.State.CLOSED else needs.get(row.pk, []),
-            norming=talks[row.pk],
-        )
-        for row in campaigns
-    ]
-
-
-def _needs() -> dict[int, list[Need]]:
-    """Of every campaign, what does not go on without an organizer, by four statements."""
-    rejected = Upload.objects.filter(refused())
-    unread = Upload.objects.filter(state__in=[Upload.State.STORED, Upload.State.READING])
-    failed = Job.objects.filter(state=Job.State.FAILED, campaign__isnull=False)
-    failed = failed.filter(~Q(kind="upload") | Q(target__in=unread.values("pk")))
-    held = Membership.objects.filter(role=Membership.Role.ASSESSOR, held__isnull=False)
-    kinds: list[tuple[QuerySet[Any], str, str]] = [
-        (failed, "failed job", "campaign-home"),
-        (_skipped_pairs(), "skipped pair", "decisions"),
-        (rejected, "rejected file", "material"),
-        (held, "held assessor", "people"),
-    ]
-    found: dict[int, list[Need]] = defaultdict(list)
-    for rows, name, page in kinds:
-        for campaign, count in _by_campaign(rows, "campaign", Count("pk")).items():
-            found[campaign].append(Need(count, name, page))
-    return found
-
-
-def _by_campaign(rows: QuerySet[Any], campaign: str, value: Aggregate) -> dict[int, int]:
-    counted = rows.order_by().values(campaign).annotate(value=value)
-    return dict(counted.values_list(campaign, "value"))
-
-
-def _skipped_pairs() -> QuerySet[Pair]:
-    """Pairs of open batches that somebody skipped and that still lack labels."""
-    skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
-    waited_for = BatchPair.objects.filter(
-        pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("judged")
-    )
-    return Pair.objects.filter(Exists(skipped), Exists(waited_for), decided=False)
 
 
 def free_places(assessor: Any, *, gold: bool) -> QuerySet[BatchPair]:

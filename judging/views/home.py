@@ -3,13 +3,14 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from judging import selectors, workers
+from judging import workers
 from judging.access import user_of
+from judging.cards import home as cards_of
 
 
 def home(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
-    cards = selectors.home(user)
+    cards = cards_of(user)
     may_create = user.is_organizer or user.is_superuser
     asked = request.GET.get("q", "")[:200].strip()
     organized = [card for card in cards if card.organizes]

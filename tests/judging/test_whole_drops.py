@@ -14,7 +14,7 @@ from django.urls import reverse
 from estimation.next_step import next_step
 from estimation.overview import attention
 from estimation.situation import Situation
-from judging import drops, selectors
+from judging import cards, drops
 from judging.clock import seconds_from_now
 from judging.models import AuditEntry, Campaign, Job, Upload
 from judging.services import jobs, taking_in, uploads
@@ -78,7 +78,7 @@ def test_a_check_that_failed_is_no_open_task(campaign: Campaign, organizer: Clie
     facts = Situation(campaign)
     assert not [each.text for each in attention(facts) if "rejected" in each.text]
     assert next_step(facts).state == "material"  # and not "rejected"
-    assert not [each for row in selectors.home(campaign.created_by) for each in row.needs]
+    assert not [each for row in cards.home(campaign.created_by) for each in row.needs]
     shown = text(organizer.get(address("material", campaign)))
     assert "would be rejected" in shown, "the result stays where the files are"
     dropped(organizer, campaign, TOPICS, BAD, check_only=False)
@@ -86,7 +86,7 @@ def test_a_check_that_failed_is_no_open_task(campaign: Campaign, organizer: Clie
     assert [each.text for each in attention(facts) if "rejected" in each.text] == [
         "1 file was rejected."
     ]
-    (needed,) = [each for row in selectors.home(campaign.created_by) for each in row.needs]
+    (needed,) = [each for row in cards.home(campaign.created_by) for each in row.needs]
     assert (needed.count, needed.name) == (1, "rejected file")
 
 
