@@ -205,18 +205,26 @@ def failure(job: Job | None) -> str:
 
 @require_POST
 def round_change(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """Saves the choices; the preview is worked out anew."""
+    """Saves the choices; the preview is worked out anew where any is another."""
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     form = RoundForm(campaign, request.POST)
     if form.is_valid():
         try:
-            rounds.amend(row=row, by=user_of(request), chosen=typed(request, form, row))
+            chosen = typed(request, form, row)
+            if chosen or not is_worked_out(row):
+                rounds.amend(row=row, by=user_of(request), chosen=chosen)
         except UserError as error:
             show_in(form, error)
     if not request.htmx:  # type: ignore[attr-defined]
         return refused(request, form, row) if form.errors else to_page(request, row)
     return changed_fragment(request, form, row)
+
+
+def is_worked_out(row: Round) -> bool:
+    """Whether the preview is of the choices as they are, so that nothing is due."""
+    there = row.preview
+    return bool(there) and not there.get("error") and there.get("design") == choices.digest_of(row)
 
 
 def typed(request: HttpRequest, form: RoundForm, row: Round) -> dict[str, Any]:

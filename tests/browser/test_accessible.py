@@ -273,7 +273,7 @@ def test_every_address_is_looked_at_or_shows_no_page(site: Site, gallery: dict[s
 def filled(route: str) -> str:
     """Something there for every place in it."""
     route = route.replace("<slug:slug>", "active").replace("<int:number>", "1")
-    return "/" + re.sub(r"<int:\w+>", "1", re.sub(r"<str:\w+>", "x", route))
+    return "/" + re.sub(r"<int:\w+>", "1", re.sub(r"<(str|slug):\w+>", "x", route))
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,25 @@ def test_out_of_reach_is_said_and_changes_nothing(
 
 
 @pytest.mark.slow
+def test_what_changes_nothing_is_not_worked_out_again(
+    drafted: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """Somebody typed what cannot be had, and left the field; but not where runs came since."""
+    there, sent = typed(organizer, drafted)
+    before = drafted.preview
+    organizer.post(there, sent)
+    drafted.refresh_from_db()
+    assert drafted.preview == before
+    name, content = next(iter(evaluation.SMALL.runs.items()))
+    another = content.replace(name.removesuffix(".run").encode(), b"another")
+    factories.stored_upload(campaign, another, name="another.run", kind="run")
+    factories.run_due_jobs()
+    organizer.post(there, sent)
+    drafted.refresh_from_db()
+    assert drafted.preview == {}
+
+
+@pytest.mark.slow
 def test_what_is_no_number_and_two_wishes_at_once_are_answered(
     drafted: Round, organizer: Client
 ) -> None:

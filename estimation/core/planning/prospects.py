@@ -142,8 +142,9 @@ def reached_by_budget(
     least = _before_nearly_all(design, steps, least)
     risen = np.maximum.accumulate(np.concatenate([least, most], axis=1), axis=0)
     normal = special.ndtri(np.clip(risen, NEVER, 1.0 - NEVER))
-    spread = PchipInterpolator(np.log(worked_out), normal)(np.log(grid))
-    between = np.round(special.ndtr(spread), DIGITS)
+    if len(worked_out) > 1:
+        normal = PchipInterpolator(np.log(worked_out), normal)(np.log(grid))
+    between = np.round(special.ndtr(normal), DIGITS)
     decided_least, best_least, decided_most, best_most = (
         np.interp(budgets, grid, each) for each in between.T
     )
