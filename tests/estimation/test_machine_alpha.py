@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from estimation.endpoints import Endpoint
+from estimation.figures import number
 from estimation.machine_findings import findings_on
 from estimation.models import MachineAnswer, MachineJudge, Round
 from estimation.services.machines import judges
@@ -155,8 +156,8 @@ def test_page_and_answer_tell_it_with_and_without_the_draw(
     there = reverse("machine-detail", args=[campaign.slug, judge.pk])
     said = text(organizer.get(there))
     for name in ("plain", "drawn", "alone"):
-        value, low, high = found[name]["ordinal"]
-        assert f"{value:.2f} ({low:.2f} to {high:.2f})".replace("-", "−") in said
+        value, low, high = (number(each, 2) for each in found[name]["ordinal"])
+        assert f"{value} ({low} to {high})" in said
     for words in ("As judged", "Whole pool", "People alone", "By grade", "By batch", "Said again"):
         assert words in said
     client = rest.client_of(campaign.created_by)
