@@ -53,7 +53,7 @@ def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) 
     relevant.
     """
     here = table.at(float(row.budget))
-    if known is None or not math.isfinite(here.half_width_most):
+    if known is None or not math.isfinite(here.half_width_most) or _is_of_a_part(row):
         return ""
     if here.half_width_most <= known.half_width:
         return ""
@@ -69,6 +69,11 @@ def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) 
         f"{says}: {known.width} for the middle run there, {came} here. {_why(row)}"
         f"{_from(row, table.budget_for('half_width', known.half_width))}"
     )
+
+
+def _is_of_a_part(row: Round) -> bool:
+    """Whether earlier rounds count with it, and what it is expected to reach is without them."""
+    return row.with_earlier and not row.preview.get("of_all")
 
 
 def _why(row: Round) -> str:

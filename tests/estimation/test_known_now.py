@@ -56,7 +56,9 @@ def test_from_which_budget_on_it_is_as_narrow() -> None:
 
 def test_why_it_knows_less_follows_the_way_it_is_estimated() -> None:
     known = KnownNow(1, 1, 0.3)
-    together = less_than_known(row(with_earlier=True), known, TABLE)
+    together = less_than_known(row(with_earlier=True, preview={"of_all": True}), known, TABLE)
+    assert together
+    assert less_than_known(row(with_earlier=True), known, TABLE) == "", "the others are not in it"
     assert "drawn anew" not in together
     assert "alone" not in together
     alone = Round(budget=100, method="poisson")
