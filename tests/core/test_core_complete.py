@@ -59,6 +59,8 @@ class Case:
                     returned = rng.choice(docnos, number, replace=False).tolist()
                     scores = rng.integers(0, 4, number).astype(float).tolist()
                     runs[f"r{run}"][topic] = dict(zip(returned, scores, strict=True))
+        if not any(topic in run for run in runs.values() for topic in topics):  # it is refused
+            runs["r0"][topics[0]] = {docnos[0]: 1.0}
         qrels: Qrels = {}
         for topic in topics:
             judged = [docno for docno in [*docnos, "nobody's"] if rng.random() < 0.6]
