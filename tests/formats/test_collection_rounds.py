@@ -9,10 +9,10 @@ import pytest
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.sampling.draws import draw
+from estimation.core.sampling.methods import OF_PAIRS as METHODS
 from estimation.formats.collections import pairs
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.outlooks import OUTLOOK
-from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
 from tests.formats.collection_files import (
     assert_read_back,

@@ -17,10 +17,10 @@ from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
+from estimation.core.sampling.methods import OF_PAIRS as METHODS
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts, pairs, tables
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
-from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
 from judging.formats.problems import id_problem
 from tests.core.collecting import publish

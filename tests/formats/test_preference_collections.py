@@ -13,11 +13,11 @@ from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
+from estimation.core.sampling.methods import OF_PAIRS as METHODS
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
-from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import PAIRS
 from tests.core.collecting import publish
 from tests.formats.collection_files import (
