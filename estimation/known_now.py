@@ -19,7 +19,8 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class KnownNow:
-    """The half width of the middle run, of those with a value, in a round's latest estimates."""
+    """The half width of the middle run, of those with a value, in a round's latest estimates: the
+    longer side, as the ranking tells it."""
 
     round: int
     batches: int
@@ -42,7 +43,8 @@ def _of_round(other: Round, measure: str) -> KnownNow | None:
     if shown is None:
         return None
     rows = Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True, unknown=0)
-    widths = [(high - low) / 2 for low, high in rows.values_list("low", "high")]
+    told = rows.values_list("low", "value", "high")
+    widths = [max(high - value, value - low) for low, value, high in told]
     return KnownNow(other.number, shown.batches, median(widths)) if widths else None
 
 

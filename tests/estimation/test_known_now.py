@@ -1,6 +1,9 @@
 """What is known already beside what a further round buys: on its page, and by REST."""
 
+from statistics import median
+
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from estimation.core.planning.reached import Reached, ReachedByBudget
@@ -84,10 +87,13 @@ def test_an_extension_that_is_too_small_is_told_beside_what_is_known(
     )
     last = shown.order_by("-estimate_set__number").first()
     assert last is not None
-    widths = sorted(
-        (each.high - each.low) / 2 for each in shown.filter(estimate_set=last.estimate_set)
-    )
-    assert widths[0] <= known.half_width <= widths[-1]
+    rows = shown.filter(estimate_set=last.estimate_set)
+    Estimate.objects.filter(pk=rows[0].pk).update(low=F("value") - 50, high=F("value") + 1)
+    known = known_now(more)
+    assert known is not None
+    assert known.half_width == pytest.approx(
+        median(max(each.high - each.value, each.value - each.low) for each in rows)
+    ), "the longer side, as the ranking has it"
     assert (known.round, known.batches) == (first.number, last.estimate_set.batches)
 
     answer = organizer.get(address("round-detail", campaign, more.number))
