@@ -6,7 +6,8 @@ import numpy as np
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import rank_lines
-from estimation.core.shards.lines import write_judgment_lines, write_run_lines
+from estimation.core.shards.lines import judgment_lines, run_lines
+from estimation.core.shards.store import write_columns
 
 NUMBERS = (1, 2, 7, 64)  # of shards
 TOPICS, DOCUMENTS, RUNS, DEPTH = 90, 60, 5, 12
@@ -34,8 +35,7 @@ def write_inputs(folder: Path, number: int = 3) -> list[Path]:
         topics, topic_code = np.unique(NAMES[topic[rows]][::-1], return_inverse=True)
         runs, run_code = np.unique(TAGS[run[rows]], return_inverse=True)
         places.append(folder / f"input{part}")
-        write_run_lines(
-            places[-1],
+        lines = run_lines(
             topics=topics,
             runs=runs,
             topic=topic_code[::-1],
@@ -43,6 +43,7 @@ def write_inputs(folder: Path, number: int = 3) -> list[Path]:
             docno=docno[rows],
             score=score[rows],
         )
+        write_columns(places[-1], *lines)
     return places
 
 
@@ -68,7 +69,8 @@ def write_judgments(folder: Path, pool: Pool, *, least: int = 1) -> Path:
     grades = grades_of(pool)
     kept = np.flatnonzero(grades >= least)[::-1]
     place = folder / f"judgments{least}"
-    write_judgment_lines(
-        place, topics=NAMES, topic=pool.topic[kept], docno=pool.docno[kept], grade=grades[kept]
+    lines = judgment_lines(
+        topics=NAMES, topic=pool.topic[kept], docno=pool.docno[kept], grade=grades[kept]
     )
+    write_columns(place, *lines)
     return place

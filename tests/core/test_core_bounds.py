@@ -20,7 +20,11 @@ from estimation.core.inference.bounds import (
     label_noise_ranges,
 )
 from estimation.core.inference.intervals import difference_variances, zero_limit
-from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.poisson_bounds import (
+    bernstein_half_widths,
+    chernoff_limits,
+    poisson_bernstein_scales,
+)
 from estimation.core.inference.ranges import BLOCK_ROWS, BoundError, difference_ranges, draw_ranges
 
 WEIGHTS = np.array([[0.5, 0.2, 0.0], [0.3, 0.3, 0.1], [0.0, 0.4, 0.4], [0.2, 0.0, 0.7]])
@@ -28,6 +32,18 @@ CHANCE = np.array([0.05, 0.45, 0.3, 0.2])  # of one draw
 BEST = 3.0
 MATRIX = sparse.csr_array(WEIGHTS)
 DRAWS = 25
+
+
+def poisson_half_widths(
+    weights: sparse.csr_array,
+    *,
+    confidence: float = 0.95,
+    differences: bool = False,
+    **population: object,
+) -> np.ndarray:
+    """Bernstein's bound of a Poisson sample."""
+    scales = poisson_bernstein_scales(weights, differences=differences, **population)
+    return bernstein_half_widths(*scales, confidence=confidence)
 
 
 # ------------------------------------------------------------------------------- by hand
@@ -71,8 +87,8 @@ def test_ranges_do_not_depend_on_the_order_of_runs_and_pairs() -> None:
     whole = difference_ranges(MATRIX, **plain)
     assert np.array_equal(difference_ranges(moved, **options), whole[np.ix_(runs, runs)])
     for differences in (False, True):
-        first = poisson_bernstein_half_widths(MATRIX, **plain, differences=differences)
-        second = poisson_bernstein_half_widths(moved, **options, differences=differences)
+        first = poisson_half_widths(MATRIX, **plain, differences=differences)
+        second = poisson_half_widths(moved, **options, differences=differences)
         expected = first[np.ix_(runs, runs)] if differences else first[runs]
         assert second == pytest.approx(expected, rel=1e-12)
 
@@ -300,9 +316,9 @@ def differences_within(width: np.ndarray):
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
 def test_bernstein_covers_poisson_samples(noisy: bool, confidence: float) -> None:
     options = {"probability": INCLUSION, "max_utility": BEST, "confidence": confidence}
-    width = poisson_bernstein_half_widths(MATRIX, **options)
+    width = poisson_half_widths(MATRIX, **options)
     assert poisson_coverage(noisy, within(width)).min() >= confidence
-    apart = poisson_bernstein_half_widths(MATRIX, differences=True, **options)
+    apart = poisson_half_widths(MATRIX, differences=True, **options)
     assert poisson_coverage(noisy, differences_within(apart)).min() >= confidence
 
 
@@ -312,12 +328,12 @@ def test_bernstein_by_hand_and_for_certain_pairs() -> None:
     log = math.log(20)
     linear, variance = 7.5 * log / 3, 1.5**2 * 4 + 36 / 4
     expected = linear + math.sqrt(linear**2 + 2 * variance * log)
-    assert poisson_bernstein_half_widths(weights, **options) == pytest.approx([expected])
+    assert poisson_half_widths(weights, **options) == pytest.approx([expected])
 
 
 def test_bernstein_allows_for_assessors_in_a_census() -> None:
     """With certain labels nothing varies there, and a bound that forgets assessors would be 0."""
-    found = poisson_bernstein_half_widths(MATRIX, probability=np.ones(4), max_utility=BEST)
+    found = poisson_half_widths(MATRIX, probability=np.ones(4), max_utility=BEST)
     assert found.min() > 0.0
 
 
@@ -382,7 +398,7 @@ UNREACHED = np.array([0.0, 0.5, 0.3, 0.2])
 def test_weights_out_of_reach_are_refused() -> None:
     options = {"probability": UNREACHED, "max_utility": BEST}
     message = "probability is 0 for pair 0, on which run 0 has the weight 0.5"
-    for bound in (draw_ranges, poisson_bernstein_half_widths):
+    for bound in (draw_ranges, poisson_half_widths):
         with pytest.raises(BoundError, match=message):
             bound(MATRIX, **options)
     same = sparse.csr_array(np.column_stack([WEIGHTS[:, 0], WEIGHTS[:, 0], WEIGHTS[:, 2]]))
@@ -390,7 +406,7 @@ def test_weights_out_of_reach_are_refused() -> None:
     with pytest.raises(BoundError, match=message):
         difference_ranges(same, **options)
     with pytest.raises(BoundError, match=message):
-        poisson_bernstein_half_widths(same, **options, differences=True)
+        poisson_half_widths(same, **options, differences=True)
     twins = sparse.csr_array(WEIGHTS[:, [0, 0]])
     assert difference_ranges(twins, **options).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
@@ -406,7 +422,7 @@ def test_weights_out_of_reach_are_refused() -> None:
     ],
 )
 def test_populations_that_make_no_sense_are_refused(options: dict, message: str) -> None:
-    for bound in (draw_ranges, difference_ranges, poisson_bernstein_half_widths):
+    for bound in (draw_ranges, difference_ranges, poisson_half_widths):
         with pytest.raises(BoundError, match=message):
             bound(MATRIX, **({"probability": CHANCE, "max_utility": BEST} | options))
 
@@ -418,7 +434,7 @@ def test_weights_that_make_no_sense_are_refused(bad: float) -> None:
     even = {"probability": np.array([0.5, 0.5])}
     with pytest.raises(BoundError, match=r"weights must be finite .* \(item 2\)"):
         label_noise_ranges(weights, **options)
-    for bound in (draw_ranges, difference_ranges, poisson_bernstein_half_widths):
+    for bound in (draw_ranges, difference_ranges, poisson_half_widths):
         with pytest.raises(BoundError, match=r"weights must be finite .* \(item 2\)"):
             bound(weights, **options, **even)
 

@@ -16,7 +16,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.bounds import hoeffding_half_widths, label_noise_ranges
-from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.poisson_bounds import chernoff_limits
 from estimation.core.inference.ranges import draw_ranges
 from estimation.core.inference.ranks import guaranteed_p_values
 from estimation.core.inference.reach import Reach
@@ -34,6 +34,7 @@ from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 from tests.core.length import bounded
+from tests.core.test_core_bounds import poisson_half_widths
 
 DCG = parse_measure("DCG@2")
 BEST = 3
@@ -166,7 +167,7 @@ def test_ends_are_those_of_the_bounds(tiny_pool: Pool, monkeypatch: pytest.Monke
     assert found.high == pytest.approx(found.value + np.maximum(paper, half))
     design = design_of(tiny_pool, "poisson", 3)
     sample, options = draw(tiny_pool, design, seed="s"), {"max_utility": BEST, "confidence": 0.9}
-    half = poisson_bernstein_half_widths(weights, probability=design.inclusion(), **options)
+    half = poisson_half_widths(weights, probability=design.inclusion(), **options)
     found = asked(tiny_pool, design, sample, grades, "bernstein", confidence=0.9).estimate
     assert found.high == pytest.approx(found.value + half)
     scale = draw_ranges(weights, probability=design.inclusion(), max_utility=BEST)

@@ -168,8 +168,6 @@ def test_costs_are_the_documents_of_the_compared_runs(pool: Pool, model: GradeMo
     assert design.probability[:3].min() >= 0.1 / 3
     assert design.probability.sum() == pytest.approx(1.0, **EXACT)
     assert design.planned_draws() == pytest.approx(7 / (design.cost @ design.probability))
-    assert design.expected_cost(1) == pytest.approx(design.cost @ design.probability)
-    assert design.expected_cost(1e9) == pytest.approx(8)
 
 
 def test_designs_refuse_what_cannot_be_drawn(pool: Pool, model: GradeModel) -> None:

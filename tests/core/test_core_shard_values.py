@@ -12,8 +12,9 @@ from estimation.core.estimates.terms import linear_terms
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.designing import ShardedSample, draw_shards
-from estimation.core.shards.lines import write_judgment_lines
+from estimation.core.shards.lines import judgment_lines
 from estimation.core.shards.running import SerialExecutor
+from estimation.core.shards.store import write_columns
 from estimation.core.shards.values import estimate_shards, evaluate_shards
 from estimation.research.simulation import true_topic_values, true_values
 from tests.core.sharded_pools import NAMES, NUMBERS, grades_of, whole_pool, write_judgments
@@ -94,9 +95,10 @@ def judged_twice(folder: Path, sample: ShardedSample) -> Path:
     again = np.arange(len(rows)) >= len(sample.docno)
     if not place.exists():
         grade = (rows * 7 + again) % 4 * (rows % 3 > 0) + again
-        write_judgment_lines(
-            place, topics=NAMES, topic=sample.topic[rows], docno=sample.docno[rows], grade=grade
+        lines = judgment_lines(
+            topics=NAMES, topic=sample.topic[rows], docno=sample.docno[rows], grade=grade
         )
+        write_columns(place, *lines)
     return place
 
 

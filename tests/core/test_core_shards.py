@@ -11,7 +11,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.building import ShardedPool, build_shards
-from estimation.core.shards.lines import Dealt, write_run_lines
+from estimation.core.shards.lines import Dealt, run_lines
 from estimation.core.shards.pools import read_pool
 from estimation.core.shards.running import SerialExecutor, ShardStep, StepResult, do_step
 from estimation.core.shards.store import is_written, read_columns, seal_of, write_columns
@@ -87,7 +87,8 @@ def test_a_shard_looks_only_at_inputs_that_have_lines_for_it(tmp_path: Path) -> 
         name, docno = np.array([topic.encode()]), np.array([b"d" * (1 + len(inputs) % 3)])
         codes = {"topic": np.zeros(1, dtype=int), "run": np.zeros(1, dtype=int)}
         names = {"topics": name, "runs": TAGS[:1]}
-        write_run_lines(inputs[-1], **names, **codes, docno=docno, score=np.ones(1))
+        lines = run_lines(**names, **codes, docno=docno, score=np.ones(1))
+        write_columns(inputs[-1], *lines)
     pool = build_shards(SerialExecutor(), tmp_path / "results", inputs, shards=10, depth=3)
     dealt = Dealt.of(sorted((tmp_path / "results" / "cutlines").iterdir()), 10)
     assert [len(cuts) for cuts in dealt.cuts] == [4] * 10
@@ -109,8 +110,7 @@ def test_inputs_in_another_number_and_order_give_the_same_columns(tmp_path: Path
 
 def test_a_document_that_a_run_returns_twice_is_named(tmp_path: Path) -> None:
     for part in ("a", "b"):
-        write_run_lines(
-            tmp_path / part,
+        lines = run_lines(
             topics=np.array([b"t1"]),
             runs=np.array([b"r1"]),
             topic=np.array([0]),
@@ -118,6 +118,7 @@ def test_a_document_that_a_run_returns_twice_is_named(tmp_path: Path) -> None:
             docno=np.array([b"d1"]),
             score=np.array([1.0]),
         )
+        write_columns(tmp_path / part, *lines)
     inputs = [tmp_path / "a", tmp_path / "b"]
     with pytest.raises(PoolError, match="'r1' returns 'd1' twice in topic 't1'"):
         build_shards(SerialExecutor(), tmp_path / "results", inputs, shards=2, depth=5)
@@ -132,16 +133,13 @@ def test_a_document_that_a_run_returns_twice_is_named(tmp_path: Path) -> None:
         ({"score": np.array([1.0, 2.0])}, "one length"),
     ],
 )
-def test_lines_that_are_none_are_refused(
-    tmp_path: Path, changed: dict[str, np.ndarray], message: str
-) -> None:
+def test_lines_that_are_none_are_refused(changed: dict[str, np.ndarray], message: str) -> None:
     lines = {
         "topics": np.array([b"t1"]), "runs": np.array([b"r1"]), "topic": np.array([0]),
         "run": np.array([0]), "docno": np.array([b"d1"]), "score": np.array([1.0]),
     }  # fmt: skip
     with pytest.raises(PoolError, match=message):
-        write_run_lines(tmp_path / "input", **(lines | changed))
-    assert not (tmp_path / "input").exists()
+        run_lines(**(lines | changed))
 
 
 # ----------------------------------------------------------------------------------- the store

@@ -2,7 +2,7 @@
 
 Utilities lie in [0, M], and an estimate is a sum over all pairs of w v / pi times "is in the
 sample": independent bounded terms. Weights, pi and M are known; the v are not, and the bounds hold
-whatever they are. `poisson_bernstein_half_widths` needs no labels and takes every v at its worst;
+whatever they are. `bernstein_half_widths` needs no labels and takes every v at its worst;
 `chernoff_limits` uses the estimate instead, and of the design the largest term alone. Either can be
 the narrower one. Both hold if assessors disagree, as long as labels are independent between pairs.
 """
@@ -38,54 +38,17 @@ NEWTON_STEPS = 7  # each doubles the digits; the starts are close
 NO_SHARE = 1e4  # -ln of what is nothing
 
 
-def poisson_bernstein_half_widths(
-    weights: SparseMatrix,
-    *,
-    probability: FloatArray,
-    max_utility: float,
-    confidence: float = 0.95,
-    differences: bool = False,
-) -> FloatArray:
-    """Return Bernstein's bound for Horvitz-Thompson estimates from a Poisson sample.
-
-    b L / 3 + sqrt((b L / 3)^2 + 2 s L) with L = ln(2 / alpha), b the largest deviation of one
-    pair's term and s a limit for their variances' sum. Known: weights, pi, M. Unknown: every v;
-    each is given its worst value, so that the bound holds before any label is seen, and is wide:
-    b = max M w / pi, and s = sum M^2 w^2 (1 - pi) / pi, with 1 / (4 pi^2) in the place of
-    (1 - pi) / pi where pi > 1/2, because labels of random assessors vary where nothing else does.
-
-    Parameters
-    ----------
-    weights : csr_array, shape (N, k)
-        Of all pairs of the pool.
-    probability : ndarray of float64, shape (N,)
-        pi_i, the inclusion probabilities.
-    max_utility : float
-        M, the utility of the best grade.
-    confidence : float
-        1 - alpha, of each interval taken alone; strictly between 0 and 1.
-    differences : bool
-        Bound w_ij - w_il for all pairs of runs.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,), or (k, k) for differences
-
-    Raises
-    ------
-    ValueError
-        As `ranges.draw_ranges`; or if the confidence is out of range.
-    """
-    scales = poisson_bernstein_scales(
-        weights, probability=probability, max_utility=max_utility, differences=differences
-    )
-    return bernstein_half_widths(*scales, confidence=confidence)
-
-
 def poisson_bernstein_scales(
     weights: SparseMatrix, *, probability: FloatArray, max_utility: float, differences: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return b and s of `poisson_bernstein_half_widths`, (k,) or (k, k) each."""
+    """Return b and s of `bernstein_half_widths`, (k,) or (k, k) each.
+
+    b is the largest deviation of one pair's term and s a limit for their variances' sum. Known:
+    weights, pi, M. Unknown: every v; each is given its worst value, so that the bound holds before
+    any label is seen, and is wide: b = max M w / pi, and s = sum M^2 w^2 (1 - pi) / pi, with
+    1 / (4 pi^2) in the place of (1 - pi) / pi where pi > 1/2, because labels of random assessors
+    vary where nothing else does. ValueError as `ranges.draw_ranges`.
+    """
     check_population(weights, probability, max_utility, differences=differences)
     reached = probability > 0.0
     pi = np.where(reached, probability, 1.0)
@@ -97,7 +60,10 @@ def poisson_bernstein_scales(
 def bernstein_half_widths(
     largest: FloatArray, variance: FloatArray, *, confidence: Confidence = 0.95
 ) -> FloatArray:
-    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s >= 0."""
+    """Return Bernstein's bound for Horvitz-Thompson estimates from a Poisson sample.
+
+    b L / 3 + sqrt((b L / 3)^2 + 2 s L) with L = ln(2 / alpha), for given b and s >= 0.
+    """
     log = log_error(confidence, 2.0)
     linear = largest * log / 3.0
     return np.asarray(linear + np.sqrt(linear**2 + 2.0 * variance * log))

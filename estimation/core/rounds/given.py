@@ -96,15 +96,8 @@ class GivenRound(DrawnRound):
         place = sampled.places(pool)
         return cls(frozen(np.unique(place[place >= 0])), frozen(inclusion), pool.digest)
 
-    @property
-    def batches(self) -> int:
-        """One: there is no telling what was judged first."""
-        return 1
-
-    @property
-    def method(self) -> str:
-        """``given``, which is no way of sampling of ours."""
-        return "given"
+    method = "given"  # which is no way of sampling of ours
+    batches = 1  # there is no telling what was judged first
 
     def pairs(self, pool: Pool) -> IntArray:
         """Return the pairs that were judged."""

@@ -127,10 +127,7 @@ class TopicRound(DrawnRound):
     design: QueryDesign
     sample: QuerySample
 
-    @property
-    def method(self) -> str:
-        """The way of sampling."""
-        return "query"
+    method = "query"
 
     @property
     def batches(self) -> int:

@@ -59,8 +59,8 @@ def build_shards(
     root : Path
         The folder of all results.
     inputs : sequence of Path
-        What `lines.write_run_lines` wrote. Each is held by one worker whole; the lines of a topic
-        and a run may be spread over several.
+        `lines.run_lines`, written by `store.write_columns`. Each is held by one worker whole; the
+        lines of a topic and a run may be spread over several.
     shards : int
         From 1 on. A shard is held by one worker whole. No number depends on how many there are.
     depth : int

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.ranked_lists import PoolError
 from .running import ShardStep, StepResult
-from .store import read_columns, write_columns
+from .store import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,16 +69,6 @@ def judgment_lines(
     return {}, {**names, **_narrow(names, {"topic": topic}), "docno": docno, "grade": grade}
 
 
-def write_run_lines(place: Path, **columns: Any) -> None:
-    """Write `run_lines` as a folder that is not there yet."""
-    write_columns(place, *run_lines(**columns))
-
-
-def write_judgment_lines(place: Path, **columns: Any) -> None:
-    """Write `judgment_lines` as a folder that is not there yet."""
-    write_columns(place, *judgment_lines(**columns))
-
-
 @dataclass(frozen=True)
 class CutLines(ShardStep):
     """The lines of an input, shard by shard.
@@ -86,7 +76,7 @@ class CutLines(ShardStep):
     Attributes
     ----------
     source : Path
-        An input: what `write_run_lines` or `write_judgment_lines` wrote.
+        An input: `run_lines` or `judgment_lines`, written by `store.write_columns`.
     seal : str
         `seal_of` the source.
     frame : ShardFrame

@@ -97,7 +97,8 @@ def evaluate_shards(
     executor, pool
         As for `building.build_shards`, and what it returned.
     judgments : sequence of Path
-        What `lines.write_judgment_lines` wrote, one row a pair; of several the last one counts.
+        `lines.judgment_lines`, written by `store.write_columns`, one row a pair; of several the
+        last one counts.
     measures : sequence of Measure
         Of the families gain and ratio.
     unlisted : int, optional

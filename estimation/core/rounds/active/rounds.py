@@ -172,10 +172,7 @@ class ActiveRound(DrawnRound):
         nothing = LabelRows(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
         return cls(plan, state).extended(pool, labels=nothing)
 
-    @property
-    def method(self) -> str:
-        """The way of sampling."""
-        return "active"
+    method = "active"
 
     @property
     def batches(self) -> int:

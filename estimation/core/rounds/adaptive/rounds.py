@@ -91,10 +91,7 @@ class AdaptiveRound(DrawnRound):
         empty = AdaptiveState(seed, nothing, nothing.astype(np.int32), nothing.astype(float), ())
         return cls(plan, empty).extended(pool, labels=LabelRows(nothing, nothing))
 
-    @property
-    def method(self) -> str:
-        """The way of sampling."""
-        return "adaptive"
+    method = "adaptive"
 
     @property
     def batches(self) -> int:

@@ -108,12 +108,6 @@ class QueryDesign(FactSheet):
         """Return budget / sum cost q, the number of draws if none recurred (Theorem 1)."""
         return self.budget / float(np.sum(self.cost * self.probability))
 
-    def expected_cost(self, draws: float) -> float:
-        """Return what so many draws cost on average, a recurring topic costing nothing more."""
-        with np.errstate(divide="ignore"):  # a single eligible topic has probability 1
-            reached = -np.expm1(draws * np.log1p(-self.probability))
-        return float(np.sum(self.cost * reached))
-
     def save(self, file: ArchiveFile) -> None:
         """Write the design to a path or a binary file; `load` gives back the same bits."""
         facts = {name: getattr(self, name) for name in _PLAIN}
