@@ -70,7 +70,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
     collection = RoundCollection(
         pool,
         _counting(pool, drawn, counted),
-        labels.rows,
+        labels,
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,

@@ -244,7 +244,7 @@ def _ways(
         for name, each in grades.items():
             ways[name] = _over_pool(rows_of_grades(each), found.judged.place, said)
     if counts:
-        ways["people"] = said.rows
+        ways["people"] = said
     elif len(seniors.pair):
         ways["senior"] = _in_place(seniors, said)
     return ways
@@ -267,7 +267,7 @@ def _otherwise(
 
 def _in_place(seniors: LabelRows, said: RoundLabels) -> LabelRows:
     """What was said, with senior grades in the place of all labels of their pairs."""
-    others = said.rows.chosen(~np.isin(said.pair, seniors.pair))
+    others = said.chosen(~np.isin(said.pair, seniors.pair))
     repeated = None
     if others.repeated is not None:
         repeated = np.concatenate([others.repeated, np.ones(len(seniors.pair))])

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.arrays import BoolArray, IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.models import Round
@@ -22,20 +22,17 @@ PIECE = 1 << 15
 """Labels that are written at once: each takes the room of the longest name."""
 
 
-@dataclass(frozen=True, eq=False)
-class RoundLabels:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundLabels(LabelRows):
     """One row per label, by pair, name of the assessor, grade; ``pair`` is its place in the pool.
 
-    ``assessor`` counts in ``names``, which are in order. ``repeated``: see `core.data.labels`.
-    ``people``: what would count without senior grades; None where none counts.
+    ``assessor`` counts in ``names``, which are in order. ``people``: what would count without
+    senior grades; None where none counts.
     """
 
-    pair: IntArray
     assessor: IntArray
-    grade: IntArray
     decided: BoolArray
     names: list[str]
-    repeated: FloatArray | None = None
     people: "RoundLabels | None" = None
 
     @classmethod
@@ -67,11 +64,6 @@ class RoundLabels:
             return made(found)
         return replace(made(found.counting()), people=made(of_people))
 
-    @property
-    def rows(self) -> LabelRows:
-        """What estimates are made of."""
-        return LabelRows(self.pair, self.grade, self.repeated)
-
     @classmethod
     def _in_order(cls, found: LabelColumns, pair: IntArray) -> "RoundLabels":
         """Sorted as one number each, which is several times as fast as by columns."""
@@ -88,7 +80,8 @@ class RoundLabels:
             keys, part = np.divmod(keys, size)
             parts.append(part)
         decided, grade, assessor = parts
-        return cls(keys, assessor, grade, decided.astype(np.bool_), found.names)
+        kept = decided.astype(np.bool_)
+        return cls(keys, grade, assessor=assessor, decided=kept, names=found.names)
 
     def _with_chances(self, counted: Counted) -> "RoundLabels":
         """With what was decided for their pairs, where further labels go where they pay.

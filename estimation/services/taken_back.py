@@ -74,7 +74,7 @@ def _way(row: Round, inputs: Inputs, evaluation: Evaluation, labels: RoundLabels
     back = [at for at, name in enumerate(labels.names) if name not in now]
     if not back:
         return {"labels": 0, "measures": _moved(evaluation, evaluation)}
-    otherwise = replace(inputs.collection, labels=labels.rows).evaluate(
+    otherwise = replace(inputs.collection, labels=labels).evaluate(
         inputs.joined,
         measures=inputs.collection.measures,
         interval=cast(IntervalKind, row.interval),

@@ -131,8 +131,8 @@ def test_twins_are_caught(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -
         out = {at for at, name in enumerate(found.names) if name in ("mallory", "trudy")}
         theirs = np.isin(found.assessor, list(out))
         kept = theirs | ~np.isin(found.pair, found.pair[theirs])
-        columns = (each[kept] for each in (found.pair, found.assessor, found.grade, found.decided))
-        return RoundLabels(*columns, names=found.names)
+        columns = {at: getattr(found, at)[kept] for at in ("pair", "grade", "assessor", "decided")}
+        return RoundLabels(**columns, names=found.names)
 
     def forgotten(row: Round, _inputs: object, counted: Any, _people: object) -> RoundLabels:
         return RoundLabels.of(row, pool, counted)
