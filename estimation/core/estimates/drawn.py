@@ -165,6 +165,11 @@ class Drawn:
         possible = often > 0.0
         return np.flatnonzero(possible & (often < 1.0) if self.counts is None else possible)
 
+    @cached_property
+    def certain(self) -> IntArray:
+        """The pairs that are sampled for certain, ascending."""
+        return np.flatnonzero(self.inclusion == 1.0)
+
     @property
     def per_topic(self) -> bool:
         """Whether draws with replacement were made topic by topic."""
