@@ -156,7 +156,8 @@ class BatchWeights:
         measures: Sequence[Measure],
     ) -> None:
         chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
-        weight = np.divide(share, chance, out=np.zeros_like(share), where=chance > 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = np.where(chance > 0.0, share / chance, 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
         self.once[:] += once
@@ -181,7 +182,7 @@ class BatchWeights:
             sums[0] += share * mean
             sums[1][drawn] = mean[drawn]
             sums[2] += spread * mean
-            sums[3] += spread * mean**2
+            sums[3] += spread * np.square(mean)
 
 
 def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:
