@@ -26,6 +26,7 @@ from ..arrays import (
     IntArray,
     SparseMatrix,
     array_digest,
+    divided,
     mixed_bits,
 )
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
@@ -352,7 +353,7 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
 
 def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
     """Return parts of what they are parts of; 0 where that is nothing."""
-    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
+    return divided(part, of, of > 0.0)
 
 
 def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import sparse
 
+from ...arrays import divided
 from ...data.entries import weights_of
 from ...estimates.estimators import (
     DifferenceEstimate,
@@ -156,8 +157,7 @@ class BatchWeights:
         measures: Sequence[Measure],
     ) -> None:
         chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = np.where(chance > 0.0, share / chance, 0.0)
+        weight = divided(share, chance, chance > 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
         self.once[:] += once
