@@ -148,6 +148,12 @@ def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> Fl
     return np.asarray(sums, dtype=np.float64)
 
 
+def divided(part: FloatArray, of: FloatArray, where: BoolArray) -> FloatArray:
+    """Return part / of where it is meant, and 0 elsewhere; NumPy's own mask takes twice as long."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(where, part / of, 0.0)
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return " (did you mean ...?)" with the known names that are most like a wrong one, if any."""
     by_case, wrong = {each.lower(): each for each in known}, str(name).lower()

@@ -10,7 +10,12 @@ from scipy import sparse
 
 from estimation.core.data.labels import PairLabels
 from estimation.core.estimates import products
-from estimation.core.estimates.estimators import horvitz_thompson_poisson, importance_sampling
+from estimation.core.estimates.estimators import (
+    finds_and_products,
+    finds_of,
+    horvitz_thompson_poisson,
+    importance_sampling,
+)
 
 SHAPES = [(1, 1), (95, 47), (96, 48), (97, 49), (961, 5), (2000, 130)]
 
@@ -79,15 +84,40 @@ def test_every_two_entries_give_the_bits_of_blocks(
     rows = of_few_runs(*shape)
     scales = np.random.default_rng(4).random((2, rows.shape[0]))
     taken = products.grams([rows]), products.cross_products_alike(rows, scales)
+    powers = products.power_sums(rows)
     assert len(rows.data) == 0 or any(block.are_few for block in sparse_blocks(rows))
 
     monkeypatch.setattr(products, "are_few", lambda *_: False)
     by_blocks = [products.cross_product(rows, scale) for scale in scales]
     assert np.array_equal(taken[0], products.grams([rows]))
     assert np.array_equal(taken[1], by_blocks)
+    for name in ("squares", "fourths", "thirds"):
+        assert np.array_equal(getattr(powers, name), getattr(products.power_sums(rows), name))
     if shape[0] > 1:  # a broken twin: the same sum in another order
         backwards = sparse.csr_array(rows[::-1])
         assert not np.array_equal(taken[0], products.grams([backwards]))
+
+
+def test_order_of_the_entries_of_a_pair_does_not_matter() -> None:
+    """Products of sparse arrays leave them in the order of their making."""
+    rows = of_few_runs(2500, 40)
+    turned = sparse.csr_array(sparse.diags_array(np.ones(rows.shape[0])) @ rows)
+    assert not turned.has_sorted_indices
+    assert any(block.are_few for block in sparse_blocks(turned))
+    assert np.array_equal(products.gram(turned), products.gram(rows))
+    found, expected = products.power_sums(turned), products.power_sums(rows)
+    for name in ("squares", "fourths", "thirds"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("none", [0, 3], ids=["the same pairs", "fewer pairs"])
+def test_powers_and_products_of_one_pass_are_those_of_two(none: int) -> None:
+    rows, rng = of_few_runs(2500, 40), np.random.default_rng(4)
+    squares, scale = rng.random((2, rows.shape[0]))
+    scale[: none * 100] = 0.0
+    finds, both = finds_and_products(rows, squares, scale)
+    assert np.array_equal(finds, finds_of(rows, squares))
+    assert np.array_equal(both, products.cross_product(rows, scale))
 
 
 def test_what_was_found_of_entries_serves_for_other_numbers_of_the_same() -> None:

@@ -95,9 +95,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     blocks = products._blocks
 
-    def counting(rows: sparse.csr_array) -> Iterator[object]:
+    def counting(rows: sparse.csr_array, *twos: object) -> Iterator[object]:
         found.append(rows.shape[0])
-        return blocks(rows)
+        return blocks(rows, *twos)
 
     monkeypatch.setattr(products, "_blocks", counting)
     return found

@@ -131,13 +131,14 @@ def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArr
     if not table[1 : last + 1].all():
         return pool.weights(measure, pairs, wanted=wanted)
     if last == pool.depth:
-        rows = pool.by_pair(pool.rank)[pairs[wanted]]
-        data, place = table[rows.data], (rows.indices, rows.indptr)
+        found = pool.by_pair(pool.rank)[pairs[wanted]]
+        data, place = table[found.data], (found.indices, found.indptr)
     else:
         entries = entries_down_to(pool, last).of(pairs[wanted])
         data, place = table[entries.rank], (entries.run, entries.ends.astype(np.int32))
     shape = len(place[1]) - 1, len(pool.runs)
-    return spread_rows(sparse.csr_array((data, *place), shape=shape), wanted)
+    rows = sparse.csr_array((data, *place), shape=shape)
+    return rows if len(wanted) == shape[0] else spread_rows(rows, wanted)
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

@@ -110,6 +110,12 @@ class PairLabels:
     noise_measured: bool
     singles: float | FloatArray = 0.0
 
+    def of(self, some: IntArray) -> PairLabels:
+        """Return the same of some of the pairs."""
+        singles = self.singles[some] if isinstance(self.singles, np.ndarray) else self.singles
+        mean, number, variance = self.mean[some], self.number[some], self.variance[some]
+        return PairLabels(mean, number, variance, self.noise_measured, singles)
+
     @property
     def noise(self) -> FloatArray:
         """What disagreement adds to the variance of the means, shape (n,), for sums over pairs.

@@ -14,7 +14,7 @@ from ..data.entries import weights_of
 from .estimators import topic_contributions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
@@ -37,11 +37,21 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
     """
     entry, place = pool.entries_of(pairs)
     runs, topics = len(pool.runs), len(pool.topics)
-    cell = pool.topic[pairs[place]].astype(np.int64) * runs + pool.run[entry]
-    return [
-        np.bincount(cell[_counts(pool, each, entry)], minlength=topics * runs).reshape(topics, runs)
-        for each in measures
-    ]
+    cell = pool.topic[pairs].astype(np.int64)[place] * runs + pool.run[entry]
+    found: dict[Hashable, IntArray] = {}
+    for each in measures:
+        if (key := _counted(pool, each)) not in found:
+            counted = cell[_counts(pool, each, entry)]
+            found[key] = np.bincount(counted, minlength=topics * runs).reshape(topics, runs)
+    return [found[_counted(pool, each)] for each in measures]
+
+
+def _counted(pool: Pool, measure: Measure) -> Hashable:
+    """Equal for measures that count the same entries."""
+    if measure.family != "gain":
+        return None
+    table = pool.rank_weights(measure)
+    return measure if table is None else (table != 0.0).tobytes()
 
 
 def _counts(pool: Pool, measure: Measure, entry: IntArray) -> BoolArray | slice:
@@ -51,6 +61,8 @@ def _counts(pool: Pool, measure: Measure, entry: IntArray) -> BoolArray | slice:
     table = pool.rank_weights(measure)
     if table is None:
         return np.asarray(pool.entry_weights(measure)[entry] != 0.0)
+    if table[1:].all():
+        return slice(None)
     return np.asarray((table != 0.0)[pool.rank[entry]])
 
 

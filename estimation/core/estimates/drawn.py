@@ -16,6 +16,7 @@ from ..arrays import (
     SparseMatrix,
     array_digest,
     column_sums,
+    divided,
     index_array,
     shown,
 )
@@ -154,9 +155,9 @@ class Drawn:
         if self.counts is None:
             chance = self.inclusion[pairs]
             uncertain = (chance > 0.0) & (chance < 1.0)
-            return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
+            return divided(1.0 - chance, chance, uncertain)
         often = self.expected[pairs]
-        return np.divide(1.0, often, out=np.zeros_like(often), where=often > 0.0)
+        return divided(np.ones_like(often), often, often > 0.0)
 
     @cached_property
     def uncertain(self) -> IntArray:
@@ -164,6 +165,11 @@ class Drawn:
         often = self.inclusion if self.counts is None else self.expected
         possible = often > 0.0
         return np.flatnonzero(possible & (often < 1.0) if self.counts is None else possible)
+
+    @cached_property
+    def certain(self) -> IntArray:
+        """The pairs that are sampled for certain, ascending."""
+        return np.flatnonzero(self.inclusion == 1.0)
 
     @property
     def per_topic(self) -> bool:

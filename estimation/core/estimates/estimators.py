@@ -25,11 +25,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
 from .joint import coupled_products
-from .products import PowerSums, cross_product, power_sums, root_scaled
+from .products import (
+    PowerSums,
+    cross_product,
+    filled_rows,
+    power_sums,
+    powers_and_gram,
+    root_scaled,
+)
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
@@ -156,14 +162,22 @@ def importance_sampling(
         raise ValueError(f"counts has the shape {counts.shape}, not {probability.shape}")
     refuse(~(counts >= 1), counts, name="counts", rule="be at least 1")
     draws = int(counts.sum())
+    sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
+    if inclusion is None:
+        inclusion = -np.expm1(draws * _log1m(probability))
+    weights, some = filled_rows(weights)
+    labels, probability, counts, inclusion = (
+        labels.of(some),
+        probability[some],
+        counts[some],
+        inclusion[some],
+    )
+    stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
     value = _weighted_total(weights, multiplier) / draws
     squares = counts * (labels.mean / probability) ** 2
-    if inclusion is None:
-        inclusion = -np.expm1(draws * _log1m(probability))
     noise = _noise(labels, inclusion)
     noisy = cross_product(weights, noise)
-    sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
         free = max(draws - 1, 1)
         sums = power_sums(root_scaled(weights, squares / (draws * free) + noise).rows)
@@ -200,13 +214,18 @@ def horvitz_thompson_poisson(
         If shapes differ, a weight or label is not finite, or a probability is not in (0, 1].
     """
     _check_pairs(weights, labels, probability)
+    weights, some = filled_rows(weights)
+    labels, probability = labels.of(some), probability[some]
     value = _weighted_total(weights, labels.mean / probability)
     finds = root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
+    doubtful = root_scaled(finds.rows, 1.0 - probability[finds.pairs])
+    alike = len(doubtful.pairs) == len(finds.pairs)
+    sums, covariance = powers_and_gram(finds.rows, doubtful.rows, alike=alike)
     return Totals(
         value=value,
-        covariance=cross_product(finds.rows, 1.0 - probability[finds.pairs]) + noise,
-        contributions=_contributions(power_sums(finds.rows)),
+        covariance=covariance + noise,
+        contributions=_contributions(sums),
         noise=noise,
         sure=_weighted_total(weights, labels.mean * (probability == 1.0)),
     )
@@ -246,6 +265,8 @@ def horvitz_thompson_iid(
     if draws < len(probability):
         pairs = len(probability)
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
+    weights, some = filled_rows(weights)
+    labels, probability = labels.of(some), probability[some]
     inclusion = -np.expm1(draws * _log1m(probability))
     value = _weighted_total(weights, labels.mean / inclusion)
     noise = _noise(labels, inclusion)
@@ -265,6 +286,16 @@ def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
     return _contributions(power_sums(root_scaled(weights, squares).rows))
 
 
+def finds_and_products(
+    weights: SparseMatrix, squares: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return `finds_of` and `cross_product` with a scale, in one pass over the pairs of both."""
+    finds, scaled = root_scaled(weights, squares), root_scaled(weights, scale)
+    alike = np.array_equal(finds.pairs, scaled.pairs)
+    sums, products = powers_and_gram(finds.rows, scaled.rows, alike=alike)
+    return _contributions(sums), products
+
+
 def topic_contributions(
     weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
 ) -> FloatArray:
@@ -273,17 +304,17 @@ def topic_contributions(
     `factors` is what the estimator multiplies the weights of the n sampled pairs by: v/pi, or v
     times the share of draws over Q. Columns sum, but for rounding, to the estimated values.
     """
-    kept = np.flatnonzero(factors)
-    place = topic[kept], kept
-    of_topics = sparse.csr_array((factors[kept], place), shape=(topics, weights.shape[0]))
-    return np.asarray((of_topics @ weights).toarray(), dtype=np.float64)
+    runs, number = weights.shape[1], np.diff(weights.indptr)
+    cells = np.repeat(topic * runs, number) + weights.indices
+    entries = weights.data * np.repeat(factors, number)
+    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
     """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
     runs, topics, weights = len(pool.runs), len(pool.topics), pool.entry_weights(measure)
     if weights.all():
-        entries, cells = weights * labels[pool.entry_pair], pool.entry_cell
+        entries, cells = weights * np.repeat(labels, np.diff(pool.indptr)), pool.entry_cell
     else:  # down to a cutoff
         counted = np.flatnonzero(weights)
         pair = pool.entry_pair[counted]

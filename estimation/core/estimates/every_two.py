@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import column_sums
+
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray
 
@@ -62,13 +64,23 @@ class EveryTwo:
         return sum(each.nbytes for each in (self.first, self.behind, self.second, self.cell))
 
     def gram(self, data: FloatArray) -> FloatArray:
-        """Return sum_i a_ij a_il of entries, (e,), for j <= l, shape (k, k); 0 below."""
-        products = np.repeat(data[self.first], self.behind)
-        products *= data[self.second]
-        above = np.zeros((self.runs, self.runs))
-        above.ravel()[:] = np.bincount(self.cell, products, self.runs**2)
-        np.fill_diagonal(above, np.bincount(self.run, np.square(data), self.runs))
-        return above
+        """Return sum_i a_ij a_il of entries, (e,), shape (k, k), exactly symmetric."""
+        above = self._above(data, data)
+        total = above + above.T
+        np.fill_diagonal(total, column_sums(self.run, np.square(data), number=self.runs))
+        return total
+
+    def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
+        total = self._above(left, right) + self._above(right, left).T
+        np.fill_diagonal(total, column_sums(self.run, left * right, number=self.runs))
+        return total
+
+    def _above(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The sums for j < l; 0 elsewhere."""
+        products = np.repeat(first[self.first], self.behind)
+        products *= second[self.second]
+        return column_sums(self.cell, products, number=self.runs**2).reshape(self.runs, self.runs)
 
 
 def are_few(bounds: Indices, runs: int) -> bool:

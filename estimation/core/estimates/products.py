@@ -11,7 +11,7 @@ multiply-add, on the kernel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,26 +73,14 @@ def grams(
 ) -> list[FloatArray]:
     """Return the same of arrays that have the same entries, with other numbers.
 
-    `twos` are the entries of blocks two by two, by their first pair: what was found before, and
+    `twos` are the entries of blocks two by two, by their first entry: what was found before, and
     what is found now.
     """
-    totals, twos = [], {} if twos is None else twos
-    for rows in alike:
-        total = np.zeros((rows.shape[1], rows.shape[1]))
-        for pairs, block in _blocks(rows):
-            if isinstance(block, _Sparse) and block.are_few:
-                if pairs.start not in twos:
-                    twos[pairs.start] = block.every_two()
-                total += twos[pairs.start].gram(block.data)
-            else:
-                total += block.gram()
-        totals.append(_mirrored(total) if twos else total)
-    return totals
-
-
-def _mirrored(total: FloatArray) -> FloatArray:
-    """What stands above the diagonal, and the same below it."""
-    return np.asarray(np.triu(total) + np.triu(total, 1).T, dtype=np.float64)
+    totals = np.zeros((len(alike), alike[0].shape[1], alike[0].shape[1]))
+    for _, block in _blocks(alike[0], twos):
+        blocks = [block, *(block.like(rows) for rows in alike[1:])]
+        totals += [each.gram() for each in blocks]
+    return list(totals)
 
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
@@ -135,14 +123,28 @@ def cross_products(
     return totals
 
 
+def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
+    """Return the rows that have entries, without a copy of these, and which they are."""
+    some = np.flatnonzero(np.diff(weights.indptr))
+    ends = np.append(weights.indptr[some], weights.indptr[-1:])
+    entries = weights.data, weights.indices, ends
+    return sparse.csr_array(entries, shape=(len(some), weights.shape[1])), some
+
+
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
     """Leave out the pairs whose scale is 0, or that no run returns."""
     pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
-    every = len(pairs) == weights.shape[0]
-    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
-    rows.data *= np.repeat(roots, np.diff(rows.indptr))
-    leave_out_negligible(rows)
-    return RootScaled(rows, pairs, roots)
+    rows = weights if len(pairs) == weights.shape[0] else weights[pairs]
+    roots = np.sqrt(scale[pairs])
+    return RootScaled(_times(rows, roots), pairs, roots)
+
+
+def _times(rows: SparseMatrix, roots: FloatArray) -> SparseMatrix:
+    """The rows, each multiplied by a number: the same entries, without the negligible."""
+    data = rows.data * np.repeat(roots, np.diff(rows.indptr))
+    scaled = sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    leave_out_negligible(scaled)
+    return scaled
 
 
 def power_sums(rows: SparseMatrix) -> PowerSums:
@@ -151,6 +153,24 @@ def power_sums(rows: SparseMatrix) -> PowerSums:
     for _, block in _blocks(rows):
         sums.add(block.powers())
     return sums
+
+
+def powers_and_gram(
+    rows: SparseMatrix, other: SparseMatrix, *, alike: bool
+) -> tuple[PowerSums, FloatArray]:
+    """Return `power_sums` of an array and `gram` of another, in one pass if they are `alike`.
+
+    They are if they have the same entries, with other numbers.
+    """
+    if not alike:
+        total = gram(other)
+        return power_sums(rows), total
+    sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
+    total = np.zeros_like(sums.squares)
+    for _, block in _blocks(rows):
+        sums.add(block.powers())
+        total += block.like(other).gram()
+    return sums, total
 
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
@@ -255,14 +275,26 @@ class Couples:
 
 @dataclass(frozen=True, eq=False)
 class _Filled:
-    """A block of pairs of which runs return many; shape (tiles, pairs, tiles, runs)."""
+    """A block of pairs of which runs return many.
+
+    `tiles` are of the shape (tiles, pairs, tiles, runs); `entries` says which of the array's the
+    block has, `cells` where they are in the tiles.
+    """
 
     tiles: FloatArray
     runs: int
+    entries: slice
+    cells: Indices
+
+    def like(self, rows: SparseMatrix) -> _Filled:
+        """The same block of an array that has the same entries, with other numbers."""
+        tiles = np.zeros(self.tiles.shape)
+        tiles.reshape(-1)[self.cells] = rows.data[self.entries]
+        return replace(self, tiles=tiles)
 
     def rough(self) -> _Filled:
         """The same with half the digits."""
-        return _Filled(self.tiles.astype(np.float32), self.runs)
+        return replace(self, tiles=self.tiles.astype(np.float32))
 
     def gram(self, factors: FloatArray | None = None) -> FloatArray:
         """Return sum_i f_i^2 a_ij a_il."""
@@ -285,7 +317,8 @@ class _Filled:
     def columns(self, numbers: FloatArray) -> FloatArray:
         """Return sum_i a_ij c_i for each column c, shape (k, c)."""
         pair, column = np.divmod(np.arange(numbers.size), numbers.shape[1])
-        tiles = _tiles(numbers.ravel(), pair, column, numbers.shape)
+        cells = pair * _padded(numbers.shape[1]) + column
+        tiles = _tiles(numbers.ravel(), cells, numbers.shape)
         return _product(self.tiles, tiles)[: self.runs, : numbers.shape[1]]
 
 
@@ -293,31 +326,43 @@ class _Filled:
 class _Sparse:
     """A block of pairs of which runs return few: the entries of each, as in a csr_array.
 
-    `room` are zeros, shape (pairs or more, runs), where numbers are for as long as they are used.
+    `room` are zeros, shape (pairs or more, runs), where numbers are for as long as they are used;
+    `are_few` says whether its entries two by two take less time than all runs.
     """
 
     data: FloatArray
     runs: Indices
     bounds: Indices
+    entries: slice
     room: FloatArray
+    are_few: bool
+    twos: dict[int, EveryTwo]
+
+    def like(self, rows: SparseMatrix) -> _Sparse:
+        """The same block of an array that has the same entries, with other numbers."""
+        return replace(self, data=rows.data[self.entries])
 
     @property
-    def are_few(self) -> bool:
-        """Whether its entries two by two take less time than all runs."""
-        return are_few(self.bounds, self.room.shape[1])
-
     def every_two(self) -> EveryTwo:
-        return EveryTwo.of(self.runs, self.bounds, self.room.shape[1])
+        first = self.entries.start
+        if first not in self.twos:
+            self.twos[first] = EveryTwo.of(self.runs, self.bounds, self.room.shape[1])
+        return self.twos[first]
 
     def gram(self, factors: FloatArray | None = None) -> FloatArray:
         data = self.data
         if factors is not None:
             data = data * np.repeat(factors, np.diff(self.bounds))
+        elif self.are_few:
+            return self.every_two.gram(data)
         return self._products([data], data)[0]
 
     def powers(self) -> PowerSums:
-        second = np.square(self.data)
-        squares, thirds = self._products([self.data, self.data**3], self.data)
+        second, third = np.square(self.data), self.data**3
+        if self.are_few:
+            two = self.every_two
+            return PowerSums(two.gram(self.data), two.gram(second), two.products(third, self.data))
+        squares, thirds = self._products([self.data, third], self.data)
         (fourths,) = self._products([second], second)
         return PowerSums(squares, fourths, thirds)
 
@@ -340,27 +385,31 @@ class _Sparse:
         return sparse.csc_array((data, self.runs, self.bounds), shape=shape)
 
 
-def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, _Filled | _Sparse]]:
+def _blocks(
+    rows: SparseMatrix, twos: dict[int, EveryTwo] | None = None
+) -> Iterator[tuple[slice, _Filled | _Sparse]]:
     """Cut an array into pieces that are small enough to be held densely."""
     room = np.zeros((min(BLOCK_PAIRS, rows.shape[0]), rows.shape[1]))
     for start in range(0, rows.shape[0], BLOCK_PAIRS):
         pairs = slice(start, min(start + BLOCK_PAIRS, rows.shape[0]))
         bounds = rows.indptr[start : pairs.stop + 1]
-        entries = slice(bounds[0], bounds[-1])
+        entries = slice(int(bounds[0]), int(bounds[-1]))
         data, runs = rows.data[entries], rows.indices[entries]
         shape = pairs.stop - start, rows.shape[1]
         if len(data) >= LEAST_FILLED * shape[0] * _padded(shape[1]):
-            pair = np.repeat(np.arange(shape[0]), np.diff(bounds))
-            yield pairs, _Filled(_tiles(data, pair, runs, shape), shape[1])
+            cells = np.repeat(np.arange(shape[0]) * _padded(shape[1]), np.diff(bounds)) + runs
+            yield pairs, _Filled(_tiles(data, cells, shape), shape[1], entries, cells)
         else:
-            yield pairs, _Sparse(data, runs, bounds - bounds[0], room)
+            few = are_few(bounds, shape[1])
+            bounds, kept = bounds - bounds[0], {} if twos is None else twos
+            yield pairs, _Sparse(data, runs, bounds, entries, room, few, kept)
 
 
-def _tiles(data: FloatArray, pair: Indices, run: Indices, shape: tuple[int, ...]) -> FloatArray:
+def _tiles(data: FloatArray, cells: Indices, shape: tuple[int, ...]) -> FloatArray:
     """Numbers of pairs and runs as tiles of both, filled up with zeros."""
     pairs, runs = -(-shape[0] // TILE_PAIRS), _padded(shape[1])
     dense = np.zeros((pairs, TILE_PAIRS, runs // TILE_RUNS, TILE_RUNS))
-    dense.reshape(-1)[pair * runs + run] = data
+    dense.reshape(-1)[cells] = data
     return dense
 
 

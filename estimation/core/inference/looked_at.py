@@ -26,6 +26,7 @@ from ..arrays import (
     IntArray,
     SparseMatrix,
     array_digest,
+    divided,
     mixed_bits,
 )
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
@@ -81,6 +82,8 @@ class Rows:
         The products of the last pairs, where they are kept.
     twos : dict
         Every two entries of blocks of pairs, as `grams` finds them.
+    raised : dict
+        The matrix with each entry to a power, as it was asked for.
     """
 
     pool: Pool
@@ -91,6 +94,7 @@ class Rows:
     factor: FloatArray
     couples: Couples | None = None
     twos: dict[int, EveryTwo] = field(default_factory=dict)
+    raised: dict[int, SparseMatrix] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -145,18 +149,19 @@ class Rows:
         """The same with the factors of a sample."""
         factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
-        return replace(self, factor=factor * weight, weight=weight)
+        return replace(self, factor=factor * weight, weight=weight, raised={})
 
     def times(self, utility: FloatArray) -> Rows:
         """The same, each entry multiplied by a number."""
-        return replace(self, matrix=self._with(self.matrix.data * utility), couples=None)
+        matrix = self._with(self.matrix.data * utility)
+        return replace(self, matrix=matrix, couples=None, raised={})
 
     def powers(self, power: int) -> SparseMatrix:
         """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
-        data = self.matrix.data
-        for _ in range(power - 1):
-            data = data * self.matrix.data
-        return self._with(data)
+        if power not in self.raised:
+            lower = self.matrix if power == 2 else self.powers(power - 1)
+            self.raised[power] = self._with(lower.data * self.matrix.data)
+        return self.raised[power]
 
     def _with(self, data: FloatArray) -> SparseMatrix:
         place = self.matrix.indices, self.matrix.indptr
@@ -238,8 +243,7 @@ def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
     """How many of the entries are of pairs that are not certain, which of draws none is."""
     if drawn.counts is not None:
         return able
-    certain = np.flatnonzero(drawn.inclusion == 1.0)
-    return able - int(entries.number(certain).sum())
+    return able - int(entries.number(drawn.certain).sum())
 
 
 def _nbytes(rows: Rows) -> int:
@@ -259,7 +263,7 @@ def _constant(drawn: Drawn) -> float | None:
     """
     if drawn.rate is None or drawn.counts is not None:
         return None
-    first = int(np.argmax((drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)))
+    first = int(next(iter(drawn.uncertain), 0))
     return float(2.0 ** np.floor(np.log2(drawn.inclusion[first] / drawn.rate[first])))
 
 
@@ -349,7 +353,7 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
 
 def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
     """Return parts of what they are parts of; 0 where that is nothing."""
-    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
+    return divided(part, of, of > 0.0)
 
 
 def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:
@@ -372,5 +376,5 @@ def _left(rows: Rows) -> FloatArray:
     squares = rows.powers(2)
     largest = np.zeros(squares.shape[1])
     np.maximum.at(largest, squares.indices, squares.data)
-    sampled = np.asarray(squares.T @ (rows.weight - rows.factor), dtype=np.float64)
-    return share_of(np.asarray(squares.T @ rows.factor), of=np.maximum(sampled, 0.0) + largest)
+    missed, sampled = (squares.T @ np.stack([rows.factor, rows.weight - rows.factor], axis=1)).T
+    return share_of(missed, of=np.maximum(sampled, 0.0) + largest)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ..arrays import divided
 from ..data.pool_ranks import total_weights
 from ..estimates.products import cross_product
 from .looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
@@ -125,16 +126,24 @@ def _left(rows: Rows, drawn: Drawn) -> Rows | None:
     covariance has it.
     """
     inclusion = drawn.inclusion[rows.pair]
-    uncertain = rows.weight > 0.0
-    if not uncertain.any() or np.median(inclusion[uncertain]) < LIKELY:
+    uncertain = inclusion[rows.weight > 0.0]
+    if not len(uncertain) or _median_is_below(LIKELY, uncertain):
         return None
     return replace(rows, factor=rows.weight * (1.0 - inclusion))
+
+
+def _median_is_below(limit: float, values: FloatArray) -> bool:
+    """Whether it is; they are put in order only where the two in the middle differ in this."""
+    below = np.count_nonzero(values < limit)
+    if 2 * below == len(values):
+        return bool(np.median(values) < limit)
+    return 2 * below > len(values)
 
 
 def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
     """What a find of each pair counts for, one over how often it is expected; certain pairs 0."""
     often = (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
-    return np.divide(1.0, often, out=np.zeros_like(often), where=rows.factor > 0.0)
+    return divided(np.ones_like(often), often, rows.factor > 0.0)
 
 
 def _of_means(

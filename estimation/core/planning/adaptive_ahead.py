@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import divided
 from ..data.labels import LabelRows, pair_labels, select_rows
 from ..estimates.products import cross_products, first_rows
 from ..inference.looked_at import looked_at
@@ -241,8 +242,8 @@ class _Missed:
         left = 1.0 - chance
         judged = self.passed + (1.0 - self.passed) * chance
         ever = judged > 0.0
-        rest = np.divide(left, judged, out=np.zeros_like(judged), where=ever)
-        since = np.divide(chance, judged, out=np.zeros_like(judged), where=ever)
+        rest = divided(left, judged, ever)
+        since = divided(chance, judged, ever)
         since *= rest
         since *= self._open_variance
         rest *= self.passed

@@ -47,7 +47,8 @@ class Comparison:
         **more: Any,
     ) -> MeasureResult:
         """Return runs compared by the primary estimator; `more` are fields of the result."""
-        at, added = self.scope.positions(runs), self.scope.added
+        at = self.scope.positions(runs)
+        added = None if self.scope.is_sampled else self.scope.added
         of_all = slack(self.out, measure, max_grade=self.asked.max_grade, added=added)
         stand_back = of_all[np.ix_(at, at)]
         ranking, equivalent = self._compared(measure, runs, estimators[primary], stand_back)

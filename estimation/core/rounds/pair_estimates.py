@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +114,11 @@ class _Question:
         comparison = Comparison.of(scope, asked, over.inclusion > 0.0)
         return cls(scope, drawn, over, rows, asked, outlook, reach, comparison)
 
+    @cached_property
+    def topic(self) -> IntArray:
+        """Of each sampled pair."""
+        return self.scope.pool.topic[self.over.pair].astype(np.int64)
+
     def answer(self, measure: Measure) -> MeasureResult:
         asked, pool = self.asked, self.scope.pool
         found = self._found(measure)
@@ -157,7 +163,7 @@ class _Question:
         by_topic = topic_contributions(
             terms.weights,
             terms.labels.mean * drawn.multiplier,
-            topic=pool.topic[drawn.pair].astype(np.int64),
+            topic=self.topic,
             topics=len(pool.topics),
         )
         estimates, primary = drawn.estimates(terms), drawn.primary

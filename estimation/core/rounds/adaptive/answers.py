@@ -93,7 +93,7 @@ def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows
     """Judgments of these batches; of later ones they are not used."""
     known = np.isin(asked.labels.pair, state.pair)
     return select_rows(
-        asked.labels.chosen(known),
+        asked.labels if known.all() else asked.labels.chosen(known),
         sampled=state.pair,
         prefix=state.pair,
         max_grade=asked.max_grade,

@@ -36,9 +36,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import sparse
 
+from ...arrays import divided
 from ...data.entries import weights_of
 from ...estimates.estimators import (
     DifferenceEstimate,
+    finds_and_products,
     finds_of,
     topic_contributions,
     totals_by_topic,
@@ -155,7 +157,7 @@ class BatchWeights:
         measures: Sequence[Measure],
     ) -> None:
         chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
-        weight = np.divide(share, chance, out=np.zeros_like(share), where=chance > 0.0)
+        weight = divided(share, chance, chance > 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
         self.once[:] += once
@@ -180,7 +182,7 @@ class BatchWeights:
             sums[0] += share * mean
             sums[1][drawn] = mean[drawn]
             sums[2] += spread * mean
-            sums[3] += spread * mean**2
+            sums[3] += spread * np.square(mean)
 
 
 def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:
@@ -232,16 +234,17 @@ def estimate_totals(
     of_runs = weights_of(pool, measure, scope.place[pairs], wanted=wanted)
     squares = (find * missed) ** 2
     noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
-    covariance, contributions = cross_product(of_runs, squares * (1.0 - chance)), None
     if np.any(weights.opened[pairs] < 1.0):
         parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
         ones = np.ones(parts.shape[0])
-        covariance, contributions = cross_product(parts, ones), finds_of(parts, ones)
+        contributions, covariance = finds_and_products(parts, ones, ones)
+    else:
+        contributions, covariance = finds_and_products(of_runs, squares, squares * (1.0 - chance))
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
     return DifferenceEstimate(
         value=by_topic.sum(axis=0),
         covariance=covariance + noise,
-        contributions=finds_of(of_runs, squares) if contributions is None else contributions,
+        contributions=contributions,
         noise=noise,
         sure=np.zeros(len(pool.runs)),
         by_topic=by_topic,
@@ -290,12 +293,17 @@ def _parts(
     """
     opened, chance = weights.opened[pairs], weights.chance[pairs]
     topic = scope.pool.topic[scope.place[pairs]].astype(np.int64)
+    alone = of_runs.copy()
+    alone.data *= np.repeat(
+        moved * np.sqrt(np.maximum(opened - chance, 0.0)), np.diff(alone.indptr)
+    )
+    if np.all(opened == 1.0):
+        return alone, topic
     named = weights.batch[pairs] * len(scope.pool.topics) + topic
     _, first, group = np.unique(named, return_index=True, return_inverse=True)
     adding = moved * np.sqrt(1.0 - opened)
     shape = len(first), len(pairs)
     sums = sparse.csr_array((adding, (group, np.arange(len(pairs)))), shape=shape) @ of_runs
-    alone = sparse.diags_array(moved * np.sqrt(np.maximum(opened - chance, 0.0))) @ of_runs
     parts = sparse.csr_array(sparse.vstack([alone, sums]))
     parts.eliminate_zeros()
     return parts, np.append(topic, topic[first])

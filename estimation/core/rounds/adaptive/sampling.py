@@ -143,12 +143,9 @@ class Chances:
             return np.where(self.size > 0.0, left, 0.0)
         foreseen = self.by(ahead)
         certain = foreseen >= 1.0
-        part = np.divide(
-            chance * (1.0 - foreseen),
-            foreseen * (1.0 - chance),
-            out=np.where(chance >= 1.0, 1.0, 0.0),
-            where=(foreseen > 0.0) & ~certain,
-        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = chance * (1.0 - foreseen) / (foreseen * (1.0 - chance))
+        part = np.where((foreseen > 0.0) & ~certain, odds, chance >= 1.0)
         return left * np.minimum(part, 1.0) * (1.0 - LATER / number)
 
 
