@@ -3,20 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from django.conf import settings
 
 from estimation.charts.lines import LineChart, lines
 from estimation.conclusions import in_two_digits, judgments
-from estimation.core.archives import read_archive
 from estimation.core.planning.foretold import MOST, SELDOM, Forecast, Prospect
 from estimation.core.planning.reached import ReachedByBudget
 from estimation.findings import LIMIT, OPEN, SURE
 from estimation.models import EstimateSet, Round
 from estimation.scales import common_decimals, label
-from estimation.selectors import MATRICES_FORMAT, RankingTable
+from estimation.selectors import RankingTable
+from estimation.stored import stored_facts
 
 SHOWN = 12
 """So many batches, evenly spread, stand beside what was foretold."""
@@ -24,9 +21,7 @@ SHOWN = 12
 
 def forecast_of(shown: EstimateSet) -> Forecast | None:
     """What was foretold with some estimates; None where there was no forecast."""
-    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
-    found: dict[str, Any] | None = facts.get("forecast")
+    found: dict[str, Any] | None = stored_facts(shown).get("forecast")
     return Forecast.of_facts(found) if found else None
 
 

@@ -1,24 +1,52 @@
-"""The audit log of a campaign, in which rounds and batches are called as pages call them."""
+"""The audit log of a campaign, in which things are called as pages call them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from django.apps import apps
-from django.db.models import CharField, Q, QuerySet, Value
+from django.db.models import CharField, Model, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from estimation.models import Round, RoundBatch
+from estimation.machines import MachineJudge
+from estimation.models import Round, RoundBatch, Run
 from judging import browsing
-from judging.models import AuditEntry, Campaign
+from judging.models import (
+    Assignment,
+    AuditEntry,
+    Campaign,
+    CrowdGuest,
+    CrowdLink,
+    Exclusion,
+    GoldPair,
+    Judgment,
+    Membership,
+    NormingSession,
+    Pair,
+    Upload,
+    User,
+)
 
 GONE = "a discarded round"
-CHUNK = 2000
+CHUNK = 1000
 WORDS = {
     str(model._meta.model_name): str(model._meta.verbose_name)
     for app in ("judging", "estimation")
     for model in apps.get_app_config(app).get_models()
 }
+WORDS |= {
+    "upload": "file",
+    "pair": "document",
+    "membership": "",
+    "job": "work that had failed",
+    "qualityrules": "rules about people",
+    "trainingtry": "training",
+}
 """Of the kinds of things that entries are of."""
+SEEN = {"apart": "pair", "comment": "assignment"}
+"""Of what items of the queue are that were marked as seen."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +55,12 @@ class Logged:
 
     entry: AuditEntry
     of: str
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What else the entry says, without row ids."""
+        rows = ("of",) if _is_seen(self.entry) else ("pair",)
+        return {name: value for name, value in self.entry.data.items() if name not in rows}
 
 
 def log(
@@ -57,36 +91,102 @@ def named(entries: Iterable[AuditEntry]) -> list[Logged]:
     return [Logged(entry, name_of(entry, names)) for entry in entries]
 
 
-def all_named(campaign: Campaign, rows: QuerySet[AuditEntry]) -> Iterator[Logged]:
-    """As many entries as there are, with the names of all that the campaign has."""
-    links = RoundBatch.objects.filter(round__campaign=campaign)
-    names = _names(campaign.rounds.all(), links)
-    return (Logged(entry, name_of(entry, names)) for entry in rows.iterator(chunk_size=CHUNK))
+def all_named(rows: QuerySet[AuditEntry]) -> Iterator[Logged]:
+    """As many entries as there are, with the names of so many at once."""
+    entries = rows.iterator(chunk_size=CHUNK)
+    while several := list(islice(entries, CHUNK)):
+        yield from named(several)
 
 
 def name_of(entry: AuditEntry, names: Mapping[str, str]) -> str:
-    """Other things than rounds and batches have no number but that of their row."""
-    kind, _, row = entry.target.partition(" ")
-    word = GONE if kind == "round" else f"{WORDS.get(kind, kind)} {row}".strip()
-    return names.get(entry.target, word)
+    """What is removed is called as its entry calls it, if that does."""
+    target = _target(entry)
+    if not target or target in names:
+        return names.get(target, "")
+    kind, _, _row = target.partition(" ")
+    if kind == "round":
+        return GONE
+    word, called = WORDS.get(kind, kind), CALLED.get(kind, "")
+    return " ".join(filter(None, (word, str(entry.data.get(called, "")))))
 
 
 def names_of(entries: Iterable[AuditEntry]) -> dict[str, str]:
-    """How rounds and batches are called that entries have as rows, by what stands there."""
-    targets = [entry.target.split(" ", 1) for entry in entries if " " in entry.target]
-    rounds, batches = (_ids(targets, kind) for kind in ("round", "batch"))
-    links = RoundBatch.objects.filter(batch__in=batches)
-    return _names(Round.objects.filter(pk__in=rounds), links)
-
-
-def _names(rounds: QuerySet[Round], links: QuerySet[RoundBatch]) -> dict[str, str]:
-    of_rounds = {f"round {pk}": f"round {n}" for pk, n in rounds.values_list("pk", "number")}
-    of_batches = {
-        f"batch {pk}": f"batch {number} of round {of}"
-        for pk, number, of in links.values_list("batch", "number", "round__number")
+    """How things are called that entries have as rows, by what stands there; one statement for each
+    kind of thing."""
+    ids: dict[str, set[int]] = defaultdict(set)
+    for entry in entries:
+        kind, _, row = _target(entry).partition(" ")
+        if kind in KINDS:
+            ids[kind].add(int(row))
+    return {
+        f"{kind} {pk}": KINDS[kind].said(*columns)
+        for kind, several in ids.items()
+        for pk, *columns in KINDS[kind].rows(several)
     }
-    return of_rounds | of_batches
 
 
-def _ids(targets: Sequence[Sequence[str]], kind: str) -> list[int]:
-    return [int(pk) for name, pk in targets if name == kind]
+def _is_seen(entry: AuditEntry) -> bool:
+    return entry.action in ("mark as seen", "mark as unseen")
+
+
+def _target(entry: AuditEntry) -> str:
+    """What is seen is called as that of which it is."""
+    seen = SEEN.get(str(entry.data.get("kind", ""))) if _is_seen(entry) else None
+    return f"{seen} {entry.data['of']}" if seen and "of" in entry.data else entry.target
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Things that an entry may be of: the columns from which their name is ``said``."""
+
+    model: type[Model]
+    columns: Sequence[str]
+    said: Callable[..., str]
+    key: str = "pk"
+
+    def rows(self, several: Iterable[int]) -> Iterable[tuple[Any, ...]]:
+        found: QuerySet[Any, Any] = self.model._base_manager.filter(**{f"{self.key}__in": several})
+        return found.order_by().values_list(self.key, *self.columns)
+
+
+def _pair(topic: str, docno: str, other: str) -> str:
+    both = f"documents {docno} and {other}" if other else f"document {docno}"
+    return f"topic {topic}, {both}"
+
+
+def _of_pair(model: type[Model], before: str = "") -> Kind:
+    names = ("topic__topic_id", "docno", "other")
+    return Kind(model, [f"{before}{name}" for name in names], _pair)
+
+
+KINDS = {
+    "round": Kind(Round, ["number"], "round {}".format),
+    "batch": Kind(
+        RoundBatch, ["number", "round__number"], "batch {} of round {}".format, key="batch"
+    ),
+    "upload": Kind(Upload, ["name"], "file {}".format),
+    "run": Kind(Run, ["tag"], "run {}".format),
+    "campaign": Kind(Campaign, ["slug"], "campaign {}".format),
+    "pair": _of_pair(Pair),
+    "assignment": _of_pair(Assignment, "pair__"),
+    "judgment": _of_pair(Judgment, "assignment__pair__"),
+    "goldpair": _of_pair(GoldPair, "pair__"),
+    "user": Kind(User, ["username"], str),
+    "membership": Kind(Membership, ["user__username"], str),
+    "exclusion": Kind(Exclusion, ["assessor__username"], str),
+    "crowdguest": Kind(CrowdGuest, ["user__username"], str),
+    "crowdlink": Kind(CrowdLink, ["name"], "crowd link {}".format),
+    "normingsession": Kind(NormingSession, ["title"], "norming session {}".format),
+    "machinejudge": Kind(MachineJudge, ["name"], "machine judge {}".format),
+}
+"""As pages call them; what else there is has no name but that of its kind."""
+CALLED = {
+    "upload": "file",
+    "run": "run",
+    "pair": "docno",
+    "membership": "user",
+    "machinejudge": "name",
+    "crowdlink": "name",
+    "normingsession": "title",
+}
+"""Where an entry itself says what it is of."""

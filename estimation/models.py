@@ -368,6 +368,7 @@ class EstimateSet(models.Model):
     label_count = models.PositiveIntegerField()
     decided_count = models.PositiveIntegerField(default=0)
     matrices_file = models.CharField(max_length=255)
+    facts: dict[str, Any] | None = None  # of this file, once they are read
     label_digest = models.CharField(max_length=64)
     digest = models.CharField(max_length=64)
     noise_measured = models.BooleanField(help_text="whether any pair has two judgments or more")

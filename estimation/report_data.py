@@ -163,7 +163,7 @@ def _pairs_behind(shown: EstimateSet) -> QuerySet[Pair, int]:
 def report(row: Round, shown: EstimateSet) -> ReportData:
     found = [ranking_table(row, measure, shown) for measure in measures_of(row)]
     tables = [table for table in found if table is not None]
-    facts = label_facts(row, shown)
+    facts, quality = label_facts(row, shown), quality_of(row, shown)
     pairs = _pairs_behind(shown)
     return ReportData(
         round=row,
@@ -181,8 +181,8 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         exclusions=excluded_work(row),
         people=facts.people,
         without_exclusions=without_exclusions(row, shown),
-        quality=quality_of(row, shown),
-        noise=noise_of(row, shown, row.measure),
+        quality=quality,
+        noise=noise_of(row, shown, row.measure, quality),
     )
 
 
@@ -214,14 +214,16 @@ def _in_force(row: Round) -> QuerySet[Exclusion]:
     return judging.exclusions(row.campaign).filter(ended=None)
 
 
-def noise_of(row: Round, shown: EstimateSet, measure: str) -> NoiseFigure | None:
+def noise_of(
+    row: Round, shown: EstimateSet, measure: str, quality: QualityFigure | None
+) -> NoiseFigure | None:
     """What people's disagreement adds to intervals; for the tab, REST and the report."""
     shares = label_noise(shown, measure)
     if not shares:
         return None
     compared = label_comparison(shown, measure)
     best = label_figure(compared).best if compared else 0
-    return noise_figure(row, shown, measure, shares, quality_of(row, shown), best)
+    return noise_figure(row, shown, measure, shares, quality, best)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,15 +6,12 @@ from datetime import datetime
 from functools import cached_property, reduce
 from itertools import takewhile
 from operator import or_
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
-from estimation.core.archives import read_archive
 from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
@@ -22,14 +19,13 @@ from estimation.core.planning.foretold import Forecast
 from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
+from estimation.stored import matrices, stored_facts
 from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
 from judging.stuck import stuck_ids
 from judging.workers import Service, serving
-
-MATRICES_FORMAT = "evalsite-matrices-1"
 
 
 def complete_batches(row: Round) -> int:
@@ -437,15 +433,13 @@ class Pairwise:
 
 
 def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
-    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    facts = stored_facts(estimate_set)
     index = facts["measures"].index(measure)
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
     further = ("until", "margin_low", "margin_high", "judged")
     more = [unknown, *(f"{name}_{index}" for name in further)]
-    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=more)
-    matrices = {name: arrays[f"{name}_{index}"] for name in fields}
+    arrays = matrices(estimate_set, wanted, optional=more)
     runs, told = list(facts["runs"]), None if index else facts.get("forecast")
     return Pairwise(
         measure,
@@ -456,7 +450,7 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
         until=arrays.get(f"until_{index}"),
         equivalence=_equivalence(facts, arrays, index),
         judged=arrays.get(f"judged_{index}"),
-        **matrices,
+        **{name: arrays[f"{name}_{index}"] for name in fields},
     )
 
 
@@ -470,16 +464,13 @@ def _equivalence(
 
 def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
     """What other numbers of labels per pair would give (a `LabelComparison`), where it is known."""
-    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
-    found: dict[str, Any] | None = facts.get("labels", {}).get(measure)
+    found: dict[str, Any] | None = stored_facts(estimate_set).get("labels", {}).get(measure)
     return found
 
 
 def label_noise(estimate_set: EstimateSet, measure: str) -> dict[str, float]:
     """The share of people's disagreement in the variance of each run, where it is known."""
-    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    facts = stored_facts(estimate_set)
     shares = facts.get("noise", {}).get(measure) or []
     named = zip(facts["runs"], shares, strict=False)
     return {run: share for run, share in named if share is not None}

@@ -1,15 +1,13 @@
 """What estimates say topic by topic: what is judged, how far runs differ, what is uncertain."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from django.conf import settings
 from django.db.models import Count
 
-from estimation.core.archives import read_archive
 from estimation.models import EstimateSet
-from estimation.selectors import MATRICES_FORMAT, Pairwise, RankingTable, draws_behind, pairwise
+from estimation.selectors import Pairwise, RankingTable, draws_behind, pairwise
+from estimation.stored import matrices, stored_facts
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,12 @@ class TopicContribution:
 
 def contributions(shown: EstimateSet, measure: str, topic_id: str) -> dict[str, TopicContribution]:
     """By the tags of runs; empty where the estimates do not tell of the topic."""
-    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    facts = stored_facts(shown)
     index, topics = facts["measures"].index(measure), list(facts.get("topics", ()))
     if topic_id not in topics:
         return {}
     place, names = topics.index(topic_id), (f"by_topic_{index}", f"judged_{index}")
-    _, arrays = read_archive(path, MATRICES_FORMAT, names[:1], optional=names[1:])
+    arrays = matrices(shown, names[:1], optional=names[1:])
     values = arrays[names[0]][place].tolist()
     counts = arrays[names[1]][place].tolist() if names[1] in arrays else [None] * len(values)
     return {
@@ -93,9 +90,8 @@ def topic_results(table: RankingTable) -> list[TopicSpread]:
 
 def uncertainty_of(shown: EstimateSet, topic_id: str) -> float | None:
     """The topic's share of the sampling variance under the round's first measure, as there."""
-    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
-    facts, arrays = read_archive(path, MATRICES_FORMAT, (), optional=["variance_0"])
-    shares, topics = _shares(arrays.get("variance_0")), list(facts.get("topics", ()))
+    variance = matrices(shown, (), optional=["variance_0"]).get("variance_0")
+    shares, topics = _shares(variance), list(stored_facts(shown).get("topics", ()))
     return shares[topics.index(topic_id)] if shares and topic_id in topics else None
 
 
@@ -103,11 +99,9 @@ def _stored(
     shown: EstimateSet, measure: str
 ) -> tuple[list[int] | None, list[int] | None, np.ndarray | None]:
     """Judged pairs and pairs of each topic, and variances by topic and run, as far as known."""
-    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
-    name = f"variance_{facts['measures'].index(measure)}"
+    name = f"variance_{stored_facts(shown)['measures'].index(measure)}"
     wanted = ["judged_topic", "pool_topic", name]
-    _, arrays = read_archive(path, MATRICES_FORMAT, (), optional=wanted)
+    arrays = matrices(shown, (), optional=wanted)
     counts = [arrays[each].tolist() if each in arrays else None for each in wanted[:2]]
     return counts[0], counts[1], arrays.get(name)
 

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import django
+import numpy.ma  # noqa: F401 (`np.unique` asks for it: else within the first request)
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 

@@ -80,7 +80,12 @@ def administrator(user: User) -> User:
 
 
 def roles(user: User, campaign: Campaign) -> set[str]:
-    """The user's roles in the campaign; an admin organizes every campaign."""
+    """The user's roles in the campaign; an admin organizes every campaign.
+
+    They are known of a campaign that was read for this user: nothing is read again then.
+    """
+    if campaign.asked_by and campaign.asked_by[0] == user.pk:
+        return campaign.asked_by[1]
     mine = set(campaign.memberships.filter(user=user).values_list("role", flat=True))
     return mine | {ORGANIZER} if user.is_superuser else mine
 
@@ -183,9 +188,11 @@ def _campaign(user: User, slug: str, allowed: set[Membership.Role]) -> Campaign:
 
 def _allowed(user: User, row: Row | None, allowed: set[Membership.Role]) -> Campaign:
     organizes, assesses = (row[-2] or user.is_superuser, row[-1]) if row else (False, False)
-    mine = {role for role, has in ((ORGANIZER, organizes), (ASSESSOR, assesses)) if has}
+    mine = {str(role) for role, has in ((ORGANIZER, organizes), (ASSESSOR, assesses)) if has}
     if row is None or not mine:
         raise Http404("No such campaign.")
     if not mine & allowed:
         raise PermissionDenied("Your role in this campaign does not allow this.")
-    return row_of(Campaign, row[:-2])
+    found = row_of(Campaign, row[:-2])
+    found.asked_by = user.pk, mine
+    return found

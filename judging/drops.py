@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Count, Max, Q
 
 from judging.models import Campaign, Upload
+from judging.selectors import CANCELED
 
 _DETAIL = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|“[^”]*”|U\+[0-9A-F]{4}|[0-9][0-9.,]*")
 NAMED = 5
@@ -38,7 +39,8 @@ class ProblemKind:
 
 @dataclass(frozen=True)
 class Drop:
-    """``good``, ``warned`` and ``refused`` count files that were read; ``waiting`` the others.
+    """``good``, ``warned`` and ``refused`` count files that were read; ``waiting`` those that are
+    to be, ``canceled`` those that were not, as somebody wanted.
 
     ``to_take_in``: those of them that were only checked, and may be taken in, ``warned_left`` with
     warnings; of ``to_dismiss`` nothing was taken in.
@@ -50,6 +52,7 @@ class Drop:
     good: int
     warned: int
     refused: int
+    canceled: int
     waiting: int
     to_take_in: int
     warned_left: int
@@ -97,8 +100,8 @@ def drop_of(campaign: Campaign, drop: str) -> Drop | None:
         to_take_in=len(checked),
         warned_left=sum(row.warning_count > 0 for row in checked),
         to_dismiss=sum(row.state in LEFT for row in rows),
-        problems=_problems(rows),
-        **{name: states.count(name) for name in ("good", "warned", "refused", "waiting")},
+        problems=_problems(row for row in rows if CANCELED not in row.summary),
+        **{name: states.count(name) for name in FARED},
     )
 
 
@@ -127,7 +130,12 @@ def earlier(campaign: Campaign, last: Drop | None) -> list[EarlierDrop]:
     ]
 
 
+FARED = ("good", "warned", "refused", "canceled", "waiting")
+
+
 def _fared(row: Upload) -> str:
+    if CANCELED in row.summary:
+        return "canceled"
     if row.state in (Upload.State.STORED, Upload.State.READING):
         return "waiting"
     if row.state == Upload.State.REJECTED:

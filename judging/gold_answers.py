@@ -97,4 +97,6 @@ def _order(line: GoldLine) -> Any:
 def _given(campaign: Campaign, only: User | None) -> QuerySet[Judgment]:
     """The latest answers, whether the work of whoever gave them is excluded or not."""
     rows = given_judgments().filter(assignment__gold=True, assignment__pair__campaign=campaign)
-    return rows if only is None else rows.filter(assessor=only)
+    if only is not None:  # twice: an index has those that were gold by who had them
+        rows = rows.filter(assessor=only, assignment__assessor=only)
+    return rows

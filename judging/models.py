@@ -94,6 +94,7 @@ class Campaign(models.Model):
     salt = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
+    asked_by: tuple[int, set[str]] | None = None  # who asked for this very row, and their roles
 
     class Meta:
         ordering = ["-created", "-pk"]

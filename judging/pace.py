@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from judging.clock import seconds_from_now
 from judging.models import Assignment, Campaign
-from judging.statements import Slot, Statement, beside, counts, reads
+from judging.statements import Slot, Statement, beside, counts, reads, renamed
 
 WINDOW = 7
 """Days whose judgments make the pace."""
@@ -72,25 +72,26 @@ def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
     today = timezone.localdate()
     every = [today - timedelta(days=before) for before in reversed(range(days))]
     begins = [timezone.make_aware(datetime.combine(day, time())) for day in every]
+    begins.append(begins[-1] + timedelta(days=2))  # of today, all that came since it began
     edges = {f"day{number}": begin for number, begin in enumerate(begins)}
     (found,) = _of_days(days).rows(campaign=campaign.pk, **edges)
     return list(zip(every, found, strict=True))
 
 
+def _between() -> QuerySet[Assignment]:
+    created = Assignment._meta.get_field("created")
+    return _ever().filter(created__gte=Slot("begin", created), created__lt=Slot("end", created))
+
+
+_BETWEEN = counts(_between, judged=Count("pk"))
+
+
 @functools.cache
 def _of_days(days: int) -> Statement:
-    """A number for each, from an index alone; of the last one all that came since it began."""
-    begins = [Slot(f"day{number}", Assignment._meta.get_field("created")) for number in range(days)]
-    ends = [*begins[1:], None]
-    return beside(*(_of_day(*day) for day in zip(begins, ends, strict=True)))
-
-
-def _of_day(begin: Slot, end: Slot | None) -> Statement:
-    def rows() -> QuerySet[Assignment]:
-        since = _judged(Slot("campaign")).filter(created__gte=begin)
-        return since if end is None else since.filter(created__lt=end)
-
-    return counts(rows, judged=Count("pk"))
+    """A number for each, from an index alone."""
+    return beside(
+        *(renamed(_BETWEEN, begin=f"day{number}", end=f"day{number + 1}") for number in range(days))
+    )
 
 
 def _judged(campaign: Campaign | Slot) -> QuerySet[Assignment]:

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, Model, OuterRef, Q, QuerySet
 
 from judging import gold_answers
 from judging.accounts import QRELS
@@ -25,6 +25,8 @@ from judging.models import (
     Membership,
     User,
 )
+
+Rows = TypeVar("Rows", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,11 @@ def people(
     ``kept`` is what was told of their manners lately, by row id; without it, it is told anew.
     """
     roles: dict[int, dict[str, Membership]] = defaultdict(dict)
-    for row in campaign.memberships.order_by("role"):
+    for row in _theirs(campaign.memberships.order_by("role"), only, "user"):
         roles[row.user_id][row.role] = row
     counted = _counted(campaign, only)
-    users = User.objects.filter(pk__in=[only.pk] if only else {*roles, *counted})
-    if words:
-        users = users.filter(username__icontains=words)
-    found = list(users.order_by("username"))
-    left, used = _left(campaign)
+    found = [only] if only else _named({*roles, *counted}, words)
+    left, used = _left(campaign, only)
     told = manners(campaign) if kept is None else kept
     scores, warn = gold_answers.scores(campaign, only=only), None
     if scores:
@@ -127,11 +126,21 @@ def people(
     return every
 
 
+def _theirs(rows: QuerySet[Rows], only: User | None, whose: str = "assessor") -> QuerySet[Rows]:
+    """Of everybody, or of one of them."""
+    return rows if only is None else rows.filter(**{whose: only})
+
+
+def _named(people: set[int], words: str) -> list[User]:
+    users = User.objects.filter(pk__in=people)
+    if words:
+        users = users.filter(username__icontains=words)
+    return list(users.order_by("username"))
+
+
 def _counted(campaign: Campaign, only: User | None) -> dict[int, dict[str, Any]]:
     """Of everybody who was given a pair, or of one of them."""
-    theirs = Assignment.objects.filter(campaign=campaign).order_by()
-    if only is not None:
-        theirs = theirs.filter(assessor=only)
+    theirs = _theirs(Assignment.objects.filter(campaign=campaign).order_by(), only)
     said = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
     skipped = Q(state=Assignment.State.SKIPPED) | Q(
         state=Assignment.State.EXCLUDED, set_aside=0, skip_reason__gt=""
@@ -149,12 +158,13 @@ def _counted(campaign: Campaign, only: User | None) -> dict[int, dict[str, Any]]
     }
 
 
-def _left(campaign: Campaign) -> tuple[int, dict[int, int]]:
+def _left(campaign: Campaign, only: User | None) -> tuple[int, dict[int, int]]:
     """Free pairs of open batches, and how many of these each person has had already."""
     asked = BatchPair.objects.filter(
         batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__held")
     )
     free = campaign.pairs.filter(pk__in=asked.values("pair"), decided=False)
-    had = Assignment.objects.filter(pair__in=free).exclude(state=Assignment.State.LAPSED)
+    had = _theirs(Assignment.objects.filter(pair__in=free), only)
+    had = had.exclude(state=Assignment.State.LAPSED)
     used = had.order_by().values("assessor").annotate(n=Count("pk")).values_list("assessor", "n")
     return free.count(), dict(used)

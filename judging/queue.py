@@ -151,18 +151,15 @@ def _waiting(campaign: Campaign) -> list[Key]:
     return [Key(WAITING, pair, pair, "") for pair in stuck_ids(campaign)]
 
 
-def _apart(campaign: Campaign, *, weighed: bool = True) -> list[Key]:
-    far = least_spread(campaign)
-    rows = _FAR.rows(campaign=campaign.pk, least=min(far, DOCUMENT_BETTER))
-    told = (_Labels(*row) for row in rows)
-    found = [row for row in told if row.spread >= (DOCUMENT_BETTER if row.other else far)]
-    weights = _weights(campaign, [row.pair for row in found]) if weighed else {}
+def _apart(campaign: Campaign) -> list[Key]:
+    found = _labels_apart(campaign)
+    weights = _weights(campaign, [row.pair for row in found])
     return [
         Key(
             APART,
             row.pair,
             row.pair,
-            f"{row.given}/{row.total}/{row.low}/{row.high}",
+            row.version,
             spread=row.spread,
             weight=weights.get(row.pair, 1.0),
         )
@@ -183,6 +180,17 @@ class _Labels(NamedTuple):
     @property
     def spread(self) -> int:
         return self.high - self.low
+
+    @property
+    def version(self) -> str:
+        return f"{self.given}/{self.total}/{self.low}/{self.high}"
+
+
+def _labels_apart(campaign: Campaign) -> list[_Labels]:
+    far = least_spread(campaign)
+    rows = _FAR.rows(campaign=campaign.pk, least=min(far, DOCUMENT_BETTER))
+    told = map(_Labels._make, rows)
+    return [row for row in told if row.spread >= (DOCUMENT_BETTER if row.other else far)]
 
 
 def _far_apart() -> QuerySet[Any, Any]:
@@ -216,7 +224,7 @@ def _waiting_versions(campaign: Campaign) -> Iterator[Version]:
 
 
 def _apart_versions(campaign: Campaign) -> Iterator[Version]:
-    return ((APART, key.target, key.version) for key in _apart(campaign, weighed=False))
+    return ((APART, row.pair, row.version) for row in _labels_apart(campaign))
 
 
 def _comment_versions(campaign: Campaign) -> Iterator[Version]:

@@ -117,10 +117,15 @@ def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     return [(row, jobs.get(row.pk)) for row in rows]
 
 
+CANCELED = "canceled"
+"""In the summary of a file whose reading somebody canceled: who."""
+
+
 def refused() -> Q:
-    """Files that somebody wanted in; a new version of a run is always checked at first."""
+    """Files that somebody wanted in; a new version of a run is always checked at first. Not those
+    whose reading somebody canceled."""
     wanted = Q(check_only=False) | Q(replaces__isnull=False)
-    return Q(state=Upload.State.REJECTED) & wanted
+    return Q(state=Upload.State.REJECTED) & wanted & ~Q(summary__has_key=CANCELED)
 
 
 def is_being_copied(campaign: Campaign) -> bool:

@@ -8,7 +8,7 @@ their places. It is the same SQL: nothing is kept of what was read.
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from django.db import connection
@@ -130,6 +130,22 @@ def beside(first: Statement, *others: Statement) -> Statement:
         return Compiled(f"SELECT * FROM {tables[0]}{joined}", parameters, converters, place)  # noqa: S608
 
     return Statement(build)
+
+
+def renamed(statement: Statement, **names: str) -> Statement:
+    """The same with other names for its slots, for whoever asks it several times at once."""
+
+    def build() -> Compiled:
+        found = statement.compiled
+        return replace(found, parameters=[_renamed(each, names) for each in found.parameters])
+
+    return Statement(build)
+
+
+def _renamed(parameter: Any, names: dict[str, str]) -> Any:
+    if not isinstance(parameter, Slot):
+        return parameter
+    return Slot(names.get(parameter.name, parameter.name), parameter.written)
 
 
 def changes(

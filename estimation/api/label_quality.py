@@ -237,7 +237,7 @@ class LabelQuality(CampaignView):
         told = [*figure.findings, *figure.otherwise_findings] if figure else []
         found = selectors.label_quality(shown) if shown else {}
         answer = {"round": row.number, "estimate_set": shown, "findings": told}
-        noise = report_data.noise_of(row, shown, row.measure) if shown else None
+        noise = report_data.noise_of(row, shown, row.measure, figure) if shown else None
         without = report_data.without_exclusions(row, shown) if shown else None
         beside = {"noise": noise, "exclusions": without and _without(without, found)}
         return Response(LabelQualityRow({**found, **answer, **beside}).data)

@@ -19,7 +19,7 @@ class AuditRow(serializers.Serializer[Any]):
     action = serializers.CharField(source="entry.action")
     target = serializers.CharField(
         source="of",
-        help_text="What it was done to; rounds by their number, batches by theirs in their round.",
+        help_text="What it was done to, as pages call it: a pair by topic and document.",
     )
     data = serializers.DictField(source="entry.data")  # type: ignore[assignment]
     created = serializers.DateTimeField(source="entry.created")

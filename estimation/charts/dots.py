@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from estimation.scales import Tick
 
@@ -10,6 +11,8 @@ LINE, GROUND = 26.0, 18.0
 """Height of a line of dots, and of the labels below them, in pixels."""
 RADII = ((7, 9.0), (11, 7.5), (99, 5.5))
 """Of a dot, on a scale of at most so many grades."""
+DIGIT, GAP, NARROWEST = 7.0, 1.0, 100.0
+"""Of labels and of the smallest chart, in pixels across."""
 NUMBERED = 7.0
 """Radius from which a dot has room for how many people it stands for."""
 
@@ -56,7 +59,16 @@ def grade_dots(first: Sequence[int], now: Sequence[int], *, highest: int) -> Dot
             DotLine(name, LINE * (row + 0.5), _dots(grades, highest, radius))
             for row, (name, grades) in enumerate(lines)
         ),
-        ticks=tuple(Tick(_across(grade, highest), str(grade)) for grade in range(highest + 1)),
+        ticks=_ticks(highest),
+    )
+
+
+def _ticks(highest: int) -> tuple[Tick, ...]:
+    """Of long scales every second grade, or every third and so on, so that none hides another."""
+    needed = len(str(highest)) * DIGIT + GAP
+    every = ceil(needed * (highest + 1) / NARROWEST)
+    return tuple(
+        Tick(_across(grade, highest), str(grade)) for grade in range(0, highest + 1, every)
     )
 
 

@@ -114,3 +114,13 @@ def require(row: Round, design: str) -> None:
             "at what it buys now, and draw that."
         )
         raise UserError("design_changed", message, status=409, field="design")
+
+
+def refuse_if_over(campaign: Campaign) -> None:
+    """Nothing is drawn then. UserError ``campaign_closed`` (409)."""
+    if campaign.archived is not None:
+        message = "The campaign is archived. Take it out of the archive first."
+        raise UserError("campaign_closed", message, status=409)
+    if campaign.state == Campaign.State.CLOSED:
+        message = "The campaign is closed. Open it again first."
+        raise UserError("campaign_closed", message, status=409)

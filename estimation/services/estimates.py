@@ -22,7 +22,7 @@ from estimation.core.inference.looks import Look
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
-from estimation.selectors import MATRICES_FORMAT, complete_batches
+from estimation.selectors import complete_batches
 from estimation.services import (
     by_topic,
     collections,
@@ -37,6 +37,7 @@ from estimation.services import (
     together,
 )
 from estimation.services.collections import Gathered
+from estimation.stored import MATRICES_FORMAT
 from estimation.work import QUALITY
 from judging.models import Job
 from judging.services import bulk, jobs

@@ -101,10 +101,10 @@ def request_draw(
     With ``and_open`` a campaign that is a draft is opened in the commit that ends the draw.
     With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
     Asking again while it is on its way changes nothing. Raises UserError ``run_withdrawn`` (409:
-    one that it names), ``frozen`` (409), ``gone`` (404).
+    one that it names), ``frozen`` (409), ``campaign_closed`` (409), ``gone`` (404).
     """
     with transaction.atomic():
-        campaigns.lock(row.campaign_id)
+        choices.refuse_if_over(campaigns.lock(row.campaign_id))
         there = _now(row)
         is_draft = there.state == Round.State.DRAFTED
         if is_draft and (gone := choices.withdrawn_choice(there)):

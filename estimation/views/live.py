@@ -117,6 +117,9 @@ TABS = {
     "live-labels": "Quality",
 }
 
+WITHOUT_RANKING = ("live-batches", "live-labels")
+"""Tabs of which nothing follows from it, so that it is not read for them."""
+
 KEPT = ("first", "second", "all", "by", "run")
 """What an address asks for beside the measure, which a poll asks for again."""
 _POLLED = beside_campaign(versions.VERSION)
@@ -147,7 +150,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
 
 def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     """What the head of the page says."""
-    query = {"measure": shown.table.measure} if shown.table else {}
+    query = {"measure": shown.measure} if shown.estimate_set else {}
     picked = {name: request.GET.getlist(name) for name in KEPT if name in request.GET}
     return {
         "campaign": shown.campaign,
@@ -156,7 +159,9 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         "progress": shown.progress,
         "failed": shown.failed,
         "estimates": shown.estimate_set,
-        "table": shown.table,
+        "table": None if page in WITHOUT_RANKING else shown.table,
+        "measure": shown.measure,
+        "measures": selectors.measures_of(shown.round) if shown.estimate_set else [],
         "page": page,
         "tabs": TABS,
         "query": f"?{urlencode(query)}" if query else "",
@@ -166,28 +171,38 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
 
 def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     """What the tab itself shows; nothing before the first estimates."""
-    table, latest = shown.table, shown.estimate_set
-    if table is None or latest is None:
+    if page == "live-labels":
+        return _labels(shown)
+    table = None if page in WITHOUT_RANKING else shown.table
+    if table is None:
         return {}
     if page == "live-history":
-        whole, chosen = "all" in request.GET, request.GET.getlist("run")
-        points = listings.history(shown.round, table.measure)
-        figure = history_figure(table, points, whole=whole, chosen=chosen)
-        return {"figure": figure, "history": figure.drawn, "whole": whole, "chosen": chosen}
-    if page == "live-labels":
-        compared = selectors.label_comparison(latest, table.measure)
-        return {
-            "labels": report_data.label_facts(shown.round, latest),
-            "quality": report_data.quality_of(shown.round, latest),
-            "advice": label_figure(compared) if compared else None,
-            "noise": report_data.noise_of(shown.round, latest, table.measure),
-            "without": report_data.without_exclusions(shown.round, latest),
-        }
+        return _history(request, shown.round, table)
     if page == "live-topics":
         return {"topics": topic_figure(table, request.GET.get("by", ""))}
-    if page == "compare":
-        return _compared(request, table)
-    return {"pairs": table.pairs}
+    return _compared(request, table) if page == "compare" else {"pairs": table.pairs}
+
+
+def _history(request: HttpRequest, row: Round, table: RankingTable) -> dict[str, Any]:
+    whole, chosen = "all" in request.GET, request.GET.getlist("run")
+    points = listings.history(row, table.measure)
+    figure = history_figure(table, points, whole=whole, chosen=chosen)
+    return {"figure": figure, "history": figure.drawn, "whole": whole, "chosen": chosen}
+
+
+def _labels(shown: Shown) -> dict[str, Any]:
+    latest, measure = shown.estimate_set, shown.measure
+    if latest is None:
+        return {}
+    compared = selectors.label_comparison(latest, measure)
+    quality = report_data.quality_of(shown.round, latest)
+    return {
+        "labels": report_data.label_facts(shown.round, latest),
+        "quality": quality,
+        "advice": label_figure(compared) if compared else None,
+        "noise": report_data.noise_of(shown.round, latest, measure, quality),
+        "without": report_data.without_exclusions(shown.round, latest),
+    }
 
 
 def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:

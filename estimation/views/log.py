@@ -48,9 +48,9 @@ def audit_file(request: HttpRequest, slug: str) -> HttpResponseBase:
             each.entry.actor.get_username() if each.entry.actor else "",
             each.entry.action,
             each.of,
-            json.dumps(each.entry.data),
+            json.dumps(each.details),
         )
-        for each in logged.all_named(campaign, _rows(campaign, _asked(request)))
+        for each in logged.all_named(_rows(campaign, _asked(request)))
     )
     lines = csv_lines(COLUMNS, rows)
     answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")

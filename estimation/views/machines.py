@@ -17,6 +17,7 @@ from estimation.services.machines import judges
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.models import Campaign
+from judging.views.already import leads_back, tell, there
 from judging.workers import serving
 
 
@@ -94,17 +95,20 @@ def blame(form: MachineForm, error: UserError) -> None:
 
 
 @require_POST
+@leads_back("machine-list", "slug")
 def machine_start(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _acted(request, slug, pk, judges.start, "A worker asks it now.")
 
 
 @require_POST
+@leads_back("machine-list", "slug")
 def machine_stop(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     said = "Nothing more is sent. What was answered comes in as predicted grades."
     return _acted(request, slug, pk, judges.stop, said)
 
 
 @require_POST
+@leads_back("machine-list", "slug")
 def machine_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     said = "The machine judge is removed. Its predicted grades stay among the files."
     return _acted(request, slug, pk, judges.remove, said)
@@ -114,11 +118,11 @@ def _acted(
     request: HttpRequest, slug: str, pk: int, act: Callable[..., None], said: str
 ) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    judge = judge_of(campaign, pk)
+    judge: MachineJudge = there(machine_rows.judges_of(campaign), "This machine judge", pk=pk)
     try:
         act(judge=judge, by=user_of(request))
         messages.success(request, said)
     except UserError as error:
-        messages.error(request, error.message)
-    there = campaign.machine_judges.filter(pk=pk).exists()
-    return redirect("machine-detail", slug, pk) if there else redirect("machine-list", slug)
+        tell(request, error)
+    remains = campaign.machine_judges.filter(pk=pk).exists()
+    return redirect("machine-detail", slug, pk) if remains else redirect("machine-list", slug)

@@ -12,6 +12,7 @@ from estimation.timeline import timeline
 from estimation.views.rounds import round_of
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
+from judging.views.already import leads_back
 
 
 def round_list(request: HttpRequest, slug: str) -> HttpResponse:
@@ -21,6 +22,7 @@ def round_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("round-list", "slug")
 def round_pause(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Keeps the batches of a round back while others go on."""
     campaign = organized_campaign(user_of(request), slug)
@@ -30,6 +32,7 @@ def round_pause(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("round-list", "slug")
 def round_resume(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     pausing.resume(row=round_of(campaign, number), by=user_of(request))
@@ -56,6 +59,7 @@ def round_extend(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("round-detail", "slug", "number")
 def round_end(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Ends a round that is judged, before its budget is spent."""
     campaign = organized_campaign(user_of(request), slug)

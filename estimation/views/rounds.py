@@ -25,6 +25,7 @@ from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.models import Campaign, Job, Membership
 from judging.pace import pace
+from judging.views.already import leads_back, there
 from judging.workers import serving
 
 TYPED_SINCE = (
@@ -306,7 +307,9 @@ def refused(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
 
 
 @require_POST
+@leads_back("round-list", "slug")
 def round_discard(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    rounds.discard(row=round_of(campaign, number), by=user_of(request))
+    row = there(campaign.rounds.select_related("campaign"), f"Round {number}", number=number)
+    rounds.discard(row=row, by=user_of(request))
     return redirect("round-list", slug)

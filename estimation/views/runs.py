@@ -14,6 +14,7 @@ from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms_material import AboutForm, RunFieldsForm, VersionForm
 from judging.services import described
+from judging.views.already import leads_back, tell, there
 from judging.workers import serving
 
 
@@ -101,16 +102,18 @@ def run_replace(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("material", "slug")
 def upload_take_in(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Takes in what was only checked; for a new version of a run that is to confirm it."""
     campaign = organized_campaign(user_of(request), slug)
-    upload = get_object_or_404(campaign.uploads.select_related("campaign", "replaces"), pk=pk)
+    rows = campaign.uploads.select_related("campaign", "replaces")
+    upload = there(rows, "This file", pk=pk)
     replaced = Run.objects.filter(upload=upload.replaces_id, campaign=campaign).first()
     try:
         replacing.confirm(upload=upload, by=user_of(request))
         messages.success(request, f"{upload.name} is read once more and taken in.")
     except UserError as error:
-        messages.error(request, error.message)
+        tell(request, error)
     if replaced is not None:
         return redirect("run-detail", slug, replaced.pk)
     return redirect("upload-detail", slug, pk)

@@ -162,6 +162,14 @@ def request(*, campaign: Campaign, by: User, name: str) -> None:
         jobs.request(DELETE, now.pk, data={"slug": now.slug, "name": now.name})
 
 
+def has_deleted(user: User, slug: str) -> bool:
+    """Whether they have deleted the campaign of this slug, and there is none now."""
+    if Campaign.objects.filter(slug=slug).exclude(state=Campaign.State.DELETING).exists():
+        return False
+    told = AuditEntry.objects.filter(actor=user, action="delete campaign")
+    return any(data.get("slug") == slug for data in told.values_list("data", flat=True))
+
+
 def _withdraw_work(campaign: int) -> None:
     """What is under way writes no more, and nothing of it comes back."""
     for kind, target in Job.objects.filter(campaign=campaign).values_list("kind", "target"):

@@ -15,7 +15,7 @@ Row = TypeVar("Row", bound=Model)
 
 def gone(what: str) -> UserError:
     """``what`` names the thing: it begins the sentence."""
-    message = f"{what} is not there any more: somebody has removed it meanwhile."
+    message = f"{what} is not there any more: it has been removed."
     return UserError("gone", message, status=404)
 
 

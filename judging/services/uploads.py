@@ -314,9 +314,8 @@ def cancel(*, upload: Upload, by: User) -> None:
     problems.error(None, "", f"The reading of this file was canceled by {who}. {again}")
     with transaction.atomic():
         jobs.withdraw("upload", upload.pk)
-        canceled = _unread(upload.pk).update(
-            state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()
-        )
+        told = problems.as_dict() | {"summary": {selectors.CANCELED: who}}
+        canceled = _unread(upload.pk).update(state=Upload.State.REJECTED, finished=Now(), **told)
         if not canceled:
             present.refuse_if_gone(Upload.objects.filter(pk=upload.pk), upload.name)
             message = f"{upload.name} has been read, or its reading canceled, already."

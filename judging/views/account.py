@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -16,6 +16,7 @@ from judging.errors import UserError
 from judging.forms import JoinForm, TokenForm, blame
 from judging.models import ApiToken
 from judging.services import members
+from judging.views.already import leads_back, there
 from judging.views.sign_in import let_in
 
 
@@ -65,9 +66,10 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@leads_back("account")
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     user = user_of(request)
-    token = get_object_or_404(ApiToken, pk=pk, user=user)
+    token = there(ApiToken.objects.filter(user=user), "This key", pk=pk)
     members.revoke_token(token=token, by=user)
     messages.success(request, f"The key “{token.name}” no longer works.")
     return redirect("account")

@@ -15,6 +15,7 @@ from judging.forms import blame
 from judging.forms_crowd import CrowdLinkForm
 from judging.models import Campaign, CrowdLink
 from judging.services import crowd_links
+from judging.views.already import leads_back
 
 COLUMNS = (
     "participant",
@@ -82,6 +83,7 @@ def _found(campaign: Campaign, pk: int) -> CrowdLink:
 
 
 @require_POST
+@leads_back("crowd-link", "slug", "pk")
 def close(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     row = _found(organized_campaign(user, slug), pk)
@@ -91,6 +93,7 @@ def close(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("crowd-link", "slug", "pk")
 def reopen(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     row = _found(organized_campaign(user, slug), pk)

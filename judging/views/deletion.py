@@ -12,6 +12,9 @@ from judging.services import deletion
 
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
+    if request.method == "POST" and deletion.has_deleted(user, slug):
+        messages.info(request, "This campaign is deleted already.")
+        return redirect("home")
     campaign = organized_campaign(user, slug)
     form = DeleteForm(request.POST or None)
     status = 200

@@ -17,6 +17,7 @@ from judging.forms_gold import KnownPairsForm, MarkForm, MixForm, RulesForm
 from judging.models import Campaign
 from judging.services import gold as services
 from judging.services import quality
+from judging.views.already import leads_back
 
 
 @require_GET
@@ -108,6 +109,7 @@ def rules(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("gold", "slug")
 def retire(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     row = get_object_or_404(organized_campaign(user, slug).gold_pairs, pk=pk)
@@ -117,6 +119,7 @@ def retire(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("gold", "slug")
 def restore(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     row = get_object_or_404(organized_campaign(user, slug).gold_pairs, pk=pk)

@@ -17,6 +17,7 @@ from judging.errors import UserError
 from judging.forms_material import UploadForm
 from judging.models import Campaign, Job, Upload
 from judging.services import taking_in, uploads
+from judging.views.already import leads_back, tell, there
 
 PER_PAGE = 100
 Row = TypeVar("Row", bound=Model)
@@ -118,11 +119,13 @@ def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("material", "slug")
 def upload_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _acted(request, slug, pk, uploads.remove, "is removed")
 
 
 @require_POST
+@leads_back("material", "slug")
 def upload_cancel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _acted(request, slug, pk, uploads.cancel, "is not read any further")
 
@@ -132,12 +135,12 @@ def _acted(
 ) -> HttpResponse:
     """Back to the material, with what became of one of its uploads."""
     campaign = organized_campaign(user_of(request), slug)
-    upload = get_object_or_404(campaign.uploads, pk=pk)
+    upload = there(campaign.uploads.all(), "This file", pk=pk)
     try:
         act(upload=upload, by=user_of(request))
         messages.success(request, f"{upload.name} {said}.")
     except UserError as error:
-        messages.error(request, error.message)
+        tell(request, error)
     return redirect("material", slug)
 
 

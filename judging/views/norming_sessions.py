@@ -19,6 +19,7 @@ from judging.forms import blame
 from judging.forms_norming import NormingPairsForm, PeopleForm, SessionForm, TakeForm
 from judging.models import Campaign, NormingSession
 from judging.services import norming as services
+from judging.views.already import leads_back, there
 from judging.views.gold import taken_from
 
 PER_PAGE = 50
@@ -126,9 +127,10 @@ def take(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("norming-session", "slug", "pk")
 def remove(request: HttpRequest, slug: str, pk: int, pair: int) -> HttpResponse:
     row = _organized(request, slug, pk)
-    services.remove(pair=get_object_or_404(row.pairs, pk=pair), by=user_of(request))
+    services.remove(pair=there(row.pairs.all(), "This pair", pk=pair), by=user_of(request))
     messages.success(request, "The pair is gone from the session.")
     return redirect(f"{reverse('norming-session', args=[slug, pk])}#pairs")
 
@@ -183,7 +185,10 @@ def close(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("norming-sessions", "slug")
 def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    there(campaign.norming_sessions.all(), "This session", pk=pk)
     return _moved(request, slug, pk, services.delete, "The session is gone.")
 
 

@@ -21,6 +21,7 @@ from judging.forms_people import ExclusionForm, HoldForm, ManyForm, TakeBackForm
 from judging.models import Campaign, Letter, Membership, User
 from judging.person import QUICK_SHOWN, look_at
 from judging.services import exclusions, invitations, looks, members, quality
+from judging.views.already import leads_back, there
 from judging.workers import serving
 
 BY_HAND = "Pass the links of those who are new on."
@@ -127,11 +128,12 @@ def many(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("people", "slug")
 def again(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A new link; the old one is void."""
     user = user_of(request)
     campaign = organized_campaign(user, slug)
-    membership = get_object_or_404(campaign.memberships.select_related("user"), pk=pk)
+    membership = there(campaign.memberships.select_related("user"), "This membership", pk=pk)
     invitations.invite_again(membership=membership, by=user)
     messages.success(request, f"{membership.user} has a new link. Earlier ones do not work now.")
     return redirect(f"{reverse('people', args=[slug])}#invited")
@@ -171,10 +173,11 @@ def links_file(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 
 @require_POST
+@leads_back("people", "slug")
 def remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     campaign = organized_campaign(user, slug)
-    membership = get_object_or_404(campaign.memberships.select_related("user"), pk=pk)
+    membership = there(campaign.memberships.select_related("user"), "This membership", pk=pk)
     members.remove(membership=membership, by=user)
     messages.success(request, f"{membership.user} left the campaign. Their judgments stay.")
     return redirect("people", slug=slug)
@@ -253,6 +256,7 @@ def let_go_on(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("people", "slug")
 def take_back(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Their work counts again."""
     user = user_of(request)

@@ -8,7 +8,7 @@ import time
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -21,6 +21,7 @@ from judging.forms_account import NewCodesForm, PasskeyForm
 from judging.models import SecondFactor, User
 from judging.services import factors, members, passkeys
 from judging.views import sign_in
+from judging.views.already import leads_back, there
 from judging.views.qr import picture
 
 
@@ -107,9 +108,11 @@ def recovery(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@leads_back("factors")
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     user = user_of(request)
-    factor = get_object_or_404(SecondFactor.objects.select_related("user"), pk=pk, user=user)
+    rows = SecondFactor.objects.filter(user=user).select_related("user")
+    factor = there(rows, "This second factor", pk=pk)
     if not sign_in.is_confirmed(request):
         return sign_in.ask_who(request, reverse("factors"))
     factors.remove(factor=factor, by=user)

@@ -13,6 +13,7 @@ from judging.forms_queue import SeniorForm, WhyForm
 from judging.models import SeniorGrade
 from judging.queue import APART
 from judging.services import seniors
+from judging.views.already import leads_back
 
 
 @require_POST
@@ -35,6 +36,7 @@ def give(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
+@leads_back("queue", "slug")
 def take_back(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     campaign = organized_campaign(user, slug)

@@ -18,6 +18,7 @@ from judging.forms_training import LearnedForm, TrainingForm
 from judging.models import Campaign, TrainingPair
 from judging.services import training
 from judging.sheets import document
+from judging.views.already import leads_back, there
 from judging.views.gold import brought
 
 
@@ -124,10 +125,12 @@ def ask(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("training-set", "slug")
 def remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     campaign = organized_campaign(user, slug)
-    training.remove(pair=get_object_or_404(TrainingPair, campaign=campaign, pk=pk), by=user)
+    rows = TrainingPair.objects.filter(campaign=campaign)
+    training.remove(pair=there(rows, "This pair", pk=pk), by=user)
     messages.success(request, "The pair is gone from the training.")
     return redirect("training-set", slug=slug)
 

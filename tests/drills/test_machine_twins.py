@@ -27,6 +27,7 @@ from judging.models import (
     NormingPair,
     Pair,
     SeniorGrade,
+    Upload,
     User,
 )
 from judging.services import (
@@ -41,6 +42,7 @@ from judging.services import (
     judgments,
     members,
     norming,
+    taking_in,
 )
 from tests.drills.test_machine import NONE, Blow, Machine, _staged  # noqa: F401  (a fixture)
 from tests.support.machine import ending
@@ -190,6 +192,30 @@ def gold_that_people_are_told_of(patch: Patch) -> None:
     patch.setattr(gold, "refuse_in_use", lambda *_: None)
 
 
+def dismissal_of_what_is_in_use(patch: Patch) -> None:
+    """What was taken in goes with what was only checked."""
+    usual = taking_in.dismiss
+
+    def dismiss(*, campaign: Campaign, by: User, drop: str) -> int:
+        gone = usual(campaign=campaign, by=by, drop=drop)
+        return gone + campaign.uploads.filter(drop=drop).delete()[0]
+
+    patch.setattr(taking_in, "dismiss", dismiss)
+
+
+def taking_in_that_only_checks_again(patch: Patch) -> None:
+    """It is read once more, and left as it was."""
+    usual = taking_in._made_due
+
+    def made_due(rows: Any, **asked: Any) -> int:
+        checked = list(rows.filter(state=Upload.State.CHECKED).values_list("pk", flat=True))
+        count = usual(rows, **asked)
+        Upload.objects.filter(pk__in=checked).update(check_only=True)
+        return count
+
+    patch.setattr(taking_in, "_made_due", made_due)
+
+
 def number_that_nobody_counts(patch: Patch) -> None:
     """Guests of a crowd link are handed pairs for ever."""
     for each in (assignments, desk, judgments):
@@ -297,6 +323,23 @@ def guest_without_end(machine: Machine) -> None:
     assert machine.world.seen.done == {names[guest]}
 
 
+def files_that_were_checked(machine: Machine) -> None:
+    """Two at once, of which one is taken in; the other is dismissed."""
+    machine.begin(slug="full", scene=0, plan=0)
+    machine.play("upload", 0, 7, 4, NONE)
+    machine.play("catch_up", 0, 0, 0, NONE)
+    first = len(machine.world.told.uploads) - 2
+    machine.play("take_in", 0, first, 0, NONE)
+    machine.play("catch_up", 0, 0, 0, NONE)
+    pk = sorted(machine.world.told.uploads)[first]
+    if machine.world.seen.uploads[pk].state != "accepted":
+        raise Fault(f"upload {pk} was to be taken in")
+    machine.play("take_in", 0, first, 0, NONE)
+    machine.play("dismiss", 0, 0, 0, NONE)
+    machine.play("take_in_all", 0, 0, 0, NONE)
+    assert len(machine.world.told.uploads) == first + 1
+
+
 WAYS: dict[Way, tuple[Mistake, ...]] = {
     after_a_retry: (retry_that_forgets,),
     after_draws_that_fail: (draw_that_is_not_given_back,),
@@ -310,6 +353,7 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     a_talk_begins_before_all_have_answered: (talk_that_spoils_what_is_said_after,),
     gold_is_named_in_a_talk: (gold_that_people_are_told_of,),
     guest_without_end: (number_that_nobody_counts,),
+    files_that_were_checked: (dismissal_of_what_is_in_use, taking_in_that_only_checks_again),
     exclusion_for_a_while: (
         exclusion_that_keeps_places,
         work_that_is_forgotten_when_it_comes_back,

@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import logged
 from estimation.services import pausing, rounds
-from judging.models import Campaign
-from tests.support import evaluation
+from judging.models import Campaign, Pair
+from judging.services import seen, uploads
+from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -86,7 +87,44 @@ def test_the_page_offers_the_rounds_there_are(second: Campaign, organizer: Clien
 
 
 def test_names_cost_no_statement_for_each_entry(second: Campaign) -> None:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as asked:
         every = logged.named(logged.log(second))
     assert len(every) == second.audit.count() > 20
-    assert len(seen) == 3
+    kinds = {each.entry.target.split(" ")[0] for each in every if each.entry.target}
+    assert len(asked) == 1 + len(kinds)
+
+
+@pytest.mark.parametrize("ask", [of_page, of_file, by_rest])
+def test_things_are_called_as_pages_call_them(
+    ask: Callable[..., list[str]], second: Campaign, organizer: Client
+) -> None:
+    files = set(second.uploads.values_list("name", flat=True))
+    assert {f"file {name}" for name in files} == set(ask(organizer, second, action="upload"))
+    judged = Pair.objects.filter(campaign=second, judged__gt=0).select_related("topic")
+    called = {f"topic {pair.topic.topic_id}, document {pair.docno}" for pair in judged}
+    assert set(ask(organizer, second, action="judge")) == called
+    people = set(second.memberships.values_list("user__username", flat=True))
+    assert set(ask(organizer, second, action="add member")) <= people
+    assert ask(organizer, second, action="create campaign") == ["campaign second"]
+
+
+@pytest.mark.parametrize("ask", [of_page, of_file, by_rest])
+def test_what_is_removed_is_called_as_its_entry_calls_it(
+    ask: Callable[..., list[str]], organizer: Client
+) -> None:
+    made = factories.campaign(slug="third")
+    upload = factories.stored_upload(made, b"bad\n", name="bad.tsv", kind="topics")
+    uploads.remove(upload=upload, by=made.created_by)
+    organizer.force_login(made.created_by)
+    assert ask(organizer, made, action="remove upload") == ["file bad.tsv"]
+    assert not any(digit in "".join(ask(organizer, made)) for digit in "0123456789")
+
+
+def test_what_was_seen_is_called_as_its_pair(second: Campaign, organizer: Client) -> None:
+    pair = Pair.objects.filter(campaign=second, judged__gt=0)[0]
+    seen.mark(campaign=second, by=second.created_by, kind="apart", target=pair.pk, version="1")
+    called = f"topic {pair.topic.topic_id}, document {pair.docno}"
+    assert of_page(organizer, second, action="mark as seen") == [called]
+    page = organizer.get(address("audit-log", second), {"action": "mark as seen"})
+    assert "kind: apart" in text(page)
+    assert "of: " not in text(page)

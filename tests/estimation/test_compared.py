@@ -12,7 +12,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from estimation import comparisons, documents_compared, selectors, topic_figures, topic_results
+from estimation import (
+    comparisons,
+    documents_compared,
+    selectors,
+    stored,
+    topic_figures,
+    topic_results,
+)
 from estimation.charts import differences
 from estimation.core.archives import read_archive
 from estimation.core.measures.table import parse_measure
@@ -174,7 +181,7 @@ def test_topics_of_adaptive_rounds_have_shares_of_the_uncertainty(campaign: Camp
     pairs = table.pairs
     assert pairs is not None
     path = Path(settings.MEDIA_ROOT) / latest(row).matrices_file
-    _, arrays = read_archive(path, selectors.MATRICES_FORMAT, ["variance_0"])
+    _, arrays = read_archive(path, stored.MATRICES_FORMAT, ["variance_0"])
     variance = arrays["variance_0"]
     assert variance.sum(axis=0) == pytest.approx(np.diag(pairs.covariance))  # of one label a pair
     for topic, share in zip(found, shares, strict=True):

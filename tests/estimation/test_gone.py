@@ -13,9 +13,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from estimation.models import Round
+from estimation.models import Round, Run
 from estimation.services import choices, rounds
-from estimation.views import rounds as round_views
+from estimation.views import runs as run_views
 from judging.models import ApiToken, AuditEntry, Campaign, Job, Membership, Upload
 from judging.services import members, uploads
 from tests.support import evaluation, factories
@@ -221,12 +221,15 @@ def test_a_page_about_what_is_gone_leads_to_what_is_there(stage: Stage) -> None:
     members.revoke_token(token=key, by=stage.second)
     account, home = reverse("account"), reverse("campaign-home", args=["test"])
 
-    acted = stage.page.post(reverse("token-revoke", args=[key.pk]), headers={"Referer": account})
+    job = reverse("work-again", args=["test", 999_999])
+    acted = stage.page.post(job, headers={"Referer": home})
+    revoked = stage.page.post(reverse("token-revoke", args=[key.pk]))
     looked = stage.page.get(reverse("upload-detail", args=["test", upload.pk]))
     nowhere = stage.page.get("/c/none/")
 
     assert [each.status_code for each in (acted, looked, nowhere)] == [404] * 3
-    assert f'href="{account}">See what is there now' in acted.content.decode()
+    assert f'href="{home}">See what is there now' in acted.content.decode()
+    assert (revoked.status_code, revoked["Location"]) == (302, account)
     assert f'href="{home}">To the campaign<' in looked.content.decode()
     assert "To the campaign<" not in nowhere.content.decode()
 
@@ -235,13 +238,14 @@ def test_a_page_about_what_is_gone_leads_to_what_is_there(stage: Stage) -> None:
 def test_no_way_leads_back_to_the_page_of_what_is_gone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = stage.round()
-    own = reverse("round-detail", args=["test", row.number])
-    monkeypatch.setattr(round_views, "round_of", lambda *_: row)  # as looked up a moment ago
-    rounds.discard(row=row, by=stage.first)
+    upload = run_of(stage)
+    run = Run.objects.select_related("campaign", "upload").get(upload=upload)
+    own = reverse("run-detail", args=["test", run.pk])
+    monkeypatch.setattr(run_views, "_run", lambda *_: run)  # as looked up a moment ago
+    uploads.remove(upload=Upload.objects.get(pk=upload.pk), by=stage.first)
 
-    discard = reverse("round-discard", args=["test", row.number])
-    answer = stage.page.post(discard, headers={"Referer": f"http://testserver{own}"})
+    about = reverse("run-about", args=["test", run.pk])
+    answer = stage.page.post(about, {}, headers={"Referer": f"http://testserver{own}"})
 
     assert answer.status_code == 404
     page = answer.content.decode()

@@ -16,9 +16,9 @@ from estimation.core.planning.label_advice import compare_labels
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.figures import label_figure
 from estimation.models import EstimateSet, Round
-from estimation.selectors import MATRICES_FORMAT
 from estimation.services import estimates, files
 from estimation.services import label_advice as service
+from estimation.stored import MATRICES_FORMAT
 from judging.models import Campaign
 from tests.core.length import bounded
 from tests.support import evaluation, factories

@@ -252,10 +252,12 @@ def test_material_of_a_drawn_round_stays() -> None:
 def test_files_of_another_campaign_are_not_reached(campaign: Campaign, organizer: Client) -> None:
     other = empty_campaign("other")
     theirs = factories.stored_upload(other, TOPICS, name="theirs.tsv", kind="topics")
-    for made in (campaign, other):
+    for made, status in ((campaign, 302), (other, 404)):
         assert organizer.get(address("upload-detail", made, theirs.pk)).status_code == 404
-        for name in ("upload-remove", "upload-cancel"):
-            assert organizer.post(address(name, made, theirs.pk)).status_code == 404
+        for name in ("upload-remove", "upload-cancel", "upload-take-in"):
+            answer = organizer.post(address(name, made, theirs.pk), follow=False)
+            assert answer.status_code == status
+            assert "theirs" not in organizer.get(address("material", campaign)).content.decode()
     assert Upload.objects.filter(pk=theirs.pk).exists()
 
 

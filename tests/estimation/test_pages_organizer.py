@@ -12,8 +12,8 @@ from django.urls import reverse
 from estimation.models import Round
 from estimation.services import rounds
 from judging.clock import seconds_from_now
-from judging.models import Assignment, Campaign, Job, Judgment, Membership, User
-from judging.services import assignments
+from judging.models import Assignment, Campaign, Job, Judgment, Membership, Upload, User
+from judging.services import assignments, uploads
 from tests.support import evaluation, factories
 from tests.support.pages import (
     HTMX,
@@ -240,3 +240,18 @@ def test_admins_look_at_rounds_and_numbers_but_change_nothing(judged: Round) -> 
     page = reverse("admin:estimation_round_change", args=[judged.pk])
     assert client.get(page).status_code == 200
     assert client.post(page, {"seed": "other"}).status_code == 403
+
+
+@pytest.mark.slow
+def test_a_file_whose_reading_was_canceled_was_not_rejected(
+    campaign: Campaign, organizer: Client
+) -> None:
+    for name in ("late.tsv", "later.tsv"):
+        row = factories.stored(campaign, b"t9\tnine\n", name=name, kind="topics")
+        Upload.objects.filter(pk=row.pk).update(drop="d")
+        uploads.cancel(upload=row, by=campaign.created_by)
+    assert "rejected" not in text(organizer.get(address("campaign-home", campaign)))
+    files = text(organizer.get(address("material", campaign)))
+    assert "2 canceled" in files
+    assert "rejected" not in files
+    assert "The reading of this file was canceled by" in files

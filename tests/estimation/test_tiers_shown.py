@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from estimation import selectors
+from estimation import selectors, stored
 from estimation.core.archives import read_archive, write_archive
 from estimation.figures import ranking_figure
 from estimation.models import Estimate, Round
@@ -26,13 +26,13 @@ def as_decided(row: Round, group: dict[str, int]) -> RankingTable:
     shown = selectors.latest_estimates(row)
     assert shown is not None
     path = files.path_of(shown.matrices_file)
-    facts, _ = read_archive(path, selectors.MATRICES_FORMAT, ())
+    facts, _ = read_archive(path, stored.MATRICES_FORMAT, ())
     with np.load(path) as kept:
         arrays = {name: kept[name] for name in kept if not name.startswith("header")}
     of_group = np.array([group[tag] for tag in facts["runs"]])
     arrays["verdicts_0"] = np.sign(np.subtract.outer(-of_group, -of_group)).astype(np.int8)
     shown.matrices_file = f"{shown.matrices_file}-decided"
-    write_archive(files.path_of(shown.matrices_file), selectors.MATRICES_FORMAT, facts, arrays)
+    write_archive(files.path_of(shown.matrices_file), stored.MATRICES_FORMAT, facts, arrays)
     shown.save()
     for place, tag in enumerate(sorted(group), start=1):
         better = sum(other < group[tag] for other in group.values())

@@ -16,6 +16,7 @@ from estimation.models import Round
 from estimation.scales import ticks_between
 from estimation.services import pausing, rounds, stopping
 from estimation.timeline import timeline
+from judging.errors import UserError
 from judging.models import Assignment, AuditEntry, Batch, Campaign
 from judging.services import campaigns
 from tests.support import evaluation, factories
@@ -101,6 +102,34 @@ def test_what_can_be_done_follows_from_the_state(campaign: Campaign, organizer: 
     while evaluation.judge(campaign, 1000):
         pass
     assert shown() == ("Extend",)
+
+
+@pytest.mark.slow
+def test_a_draft_in_a_campaign_that_is_over_is_looked_at_or_discarded(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign)
+    draft, by = evaluation.drafted(campaign, seed="more"), campaign.created_by
+    campaigns.close(campaign=campaign, by=by)
+    there, plan = address("round-list", campaign), address("round-detail", campaign, draft.number)
+    draw = address("round-draw", campaign, draft.number)
+    for over in ("closed", "archived"):
+        if over == "archived":
+            campaigns.archive(campaign=campaign, by=by)
+        said = organizer.get(there).content.decode()
+        assert "Go on planning" not in said
+        assert "See the plan" in said
+        assert address("round-discard", campaign, draft.number) in said
+        shown = organizer.get(plan).content.decode()
+        assert f"Nothing is drawn while the campaign is {over}" in shown
+        assert draw not in shown
+        with pytest.raises(UserError, match=over):
+            rounds.request_draw(row=draft, by=by)
+        draft.refresh_from_db()
+        assert draft.state == "drafted"
+    campaigns.unarchive(campaign=campaign, by=by)
+    organizer.post(address("campaign-open", campaign), {"next": plan})
+    assert draw in organizer.get(plan).content.decode()
 
 
 @pytest.mark.slow

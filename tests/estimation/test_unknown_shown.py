@@ -20,6 +20,7 @@ from estimation.core.archives import read_archive, write_archive
 from estimation.core.inference.unknown import Reason
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import estimates, files
+from estimation.stored import MATRICES_FORMAT
 from judging.models import Campaign
 from tests.support import evaluation, rest, unknown
 from tests.support.kept import Kept
@@ -137,13 +138,11 @@ def test_older_matrices_know_all(unsure: Round) -> None:
     shown = latest(unsure)
     path = Path(settings.MEDIA_ROOT) / shown.matrices_file
     assert selectors.pairwise(shown, "DCG@10").unknown.sum() == 6 * Reason.TOO_LITTLE
-    facts, _ = read_archive(path, selectors.MATRICES_FORMAT, ())
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
     with np.load(path) as kept:
         older = {name: kept[name] for name in kept if not name.startswith(("unknown", "header"))}
     shown.matrices_file = f"{shown.matrices_file}-older"
-    write_archive(
-        Path(settings.MEDIA_ROOT) / shown.matrices_file, selectors.MATRICES_FORMAT, facts, older
-    )
+    write_archive(Path(settings.MEDIA_ROOT) / shown.matrices_file, MATRICES_FORMAT, facts, older)
     assert not selectors.pairwise(shown, "DCG@10").unknown.any()
 
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from estimation import listings, selectors
+from estimation import listings, selectors, stored
 from estimation.models import EstimateSet, Round
 from judging.models import Campaign
 from tests.support import evaluation
@@ -134,3 +135,38 @@ def test_a_ranking_and_its_pairs_are_read_together(
         reads.clear()
         assert organizer.get(address(name, judged.campaign, 1)).status_code == 200
         assert len(reads) == 1, name
+
+
+@pytest.mark.slow
+def test_tabs_without_a_ranking_read_none(judged: Round, organizer: Client) -> None:
+    for name in ("live-labels", "live-batches"):
+        columns = selected(lambda name=name: organizer.get(address(name, judged.campaign, 1)))
+        assert [each for each in columns if each.startswith('estimation_estimate".')] == [], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["live", "live-labels", "campaign-home"])
+def test_a_page_opens_the_file_of_its_estimates_once_for_all_that_is_told_beside_matrices(
+    judged: Round, organizer: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, opened = stored.read_archive, []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        opened.append(args)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(stored, "read_archive", counted)
+    latest = selectors.latest_estimates(judged)
+    assert latest is not None
+    organizer.get(address(name, judged.campaign, *([1] if name != "campaign-home" else [])))
+    facts = [path for path, _, wanted in opened if latest.matrices_file in str(path) and not wanted]
+    assert len(facts) == 1
+
+
+@pytest.mark.slow
+def test_who_asks_for_a_page_is_looked_up_with_the_campaign(
+    judged: Round, organizer: Client
+) -> None:
+    for name in ("campaign-home", "topic-list", "run-list"):
+        columns = selected(lambda name=name: organizer.get(address(name, judged.campaign)))
+        assert 'judging_membership"."role' not in columns, name

@@ -97,7 +97,9 @@ class Asking:
         talks = NormingSession.objects.filter(campaign=self.campaign)
         there: dict[str, object] = {
             **dict.fromkeys(("change", "draw", "discard", "report"), told.rounds),
-            **dict.fromkeys(("cancel", "remove"), told.uploads),
+            **dict.fromkeys(
+                ("cancel", "remove", "take_in", "take_in_all", "dismiss"), told.uploads
+            ),
             **dict.fromkeys(
                 ("claim", "judge", "again", "correct", "skip", "later", "learn"), self.assessors()
             ),

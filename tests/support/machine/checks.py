@@ -59,6 +59,7 @@ def faults(world: World) -> list[str]:
         *seniors(seen),
         *talks(seen, told),
         *people(seen, told),
+        *uploads(seen, told),
         *rounds(seen, told),
         *work(seen),
         *dead_ends(seen),
@@ -232,8 +233,26 @@ def people(seen: Seen, told: Told) -> Iterator[str]:
         yield f"{came} came and {left} left, and {len(seen.members)} are there"
     yield from guests(seen)
     yield from exclusions(seen, told, actions)
+
+
+def uploads(seen: Seen, told: Told) -> Iterator[str]:
+    """Each is there, or was removed or dismissed by somebody; what it brought is there with it."""
     if set(seen.uploads) != told.uploads:
         yield f"uploads are {set(seen.uploads)}, told was {told.uploads}"
+    counted = Counter({"upload": 0, "remove upload": 0})
+    counted.update(action for action, _, _ in seen.audits)
+    dismissed = sum(d["files"] for action, _, d in seen.audits if action == "dismiss files")
+    left = counted["upload"] - counted["remove upload"] - dismissed
+    if left != len(seen.uploads):
+        yield f"{left} uploads should be left, and there are {len(seen.uploads)}"
+    for pk, row in seen.uploads.items():
+        if row.state == "accepted" and row.check_only:
+            yield f"upload {pk} was only to be checked, and is taken in"
+        if row.state == "checked" and not (row.check_only or row.replaces_id):
+            yield f"upload {pk} was to be taken in, and is only checked"
+    for tag, pk in seen.tags.items():
+        if pk not in seen.uploads or seen.uploads[pk].state != "accepted":
+            yield f"the run {tag} is there, and its file {pk} is not taken in"
 
 
 def guests(seen: Seen) -> Iterator[str]:

@@ -23,8 +23,8 @@ from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import one
 from tests.support.machine.cuts import nothing
+from tests.support.machine.sorting import Sorting
 from tests.support.machine.stage import FILES, LINK, PEOPLE
-from tests.support.machine.talking import Talking
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
 
 LATER = timedelta(minutes=45)
@@ -33,6 +33,7 @@ ORGANIZERS: tuple[str, ...] = (
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
     "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
     "adjudicate", "rule", "convene", "begin_talk", "discuss", "end_talk", "call_in", "dissolve",
+    "take_in", "take_in_all", "dismiss",
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = (
     "claim", "judge", "again", "correct", "skip", "later", "enter",
@@ -41,7 +42,7 @@ ASSESSORS: tuple[str, ...] = (
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
-class World(Talking):
+class World(Sorting):
     """The acts, by their names."""
 
     # Rounds
@@ -88,6 +89,8 @@ class World(Talking):
         expect: set[int | str] = {202} if state in ("drafted", "drawing") else {"frozen"}
         if body and state == "drafted":
             expect.add("design_changed")
+        if self.seen.state == "closed":
+            expect = {"campaign_closed"}
         row = self.send(self.organizer(who), "post", f"rounds/{number}/draw/", body, expect=expect)
         if row and number in self.told.rounds:
             self.told.asked[number] = self.told.rounds[number]
@@ -113,10 +116,15 @@ class World(Talking):
     # Material
 
     def upload(self, who: int, pick: int, choice: int) -> None:
+        """One, or two at once; or only to be checked."""
         kind, name, content = FILES[pick % len(FILES)]
-        body = {"kind": kind, "files": [SimpleUploadedFile(name, content)]}
-        if choice == 5:
-            body["check_only"] = True  # type: ignore[assignment]
+        body: dict[str, Any] = {"kind": kind, "files": [SimpleUploadedFile(name, content)]}
+        if choice >= 4:
+            body["check_only"] = True
+        if choice == 4:
+            _, name, content = FILES[(pick + 1) % len(FILES)]
+            body["files"].append(SimpleUploadedFile(name, content))
+            body.pop("kind")  # each is what it looks like
         rows = self.send(
             self.organizer(who), "post", "uploads/", body, files=True,
             expect={"campaign_closed"} if self.seen.state == "closed" else {201},
