@@ -1,0 +1,206 @@
+"""People who try to be somebody else, to know what is gold, or to look as if they had read."""
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judging import golds
+from judging.conduct import LEAST_TIMES
+from judging.manners import PAUSE, manners
+from judging.models import Campaign, CrowdGuest, Document, Judgment, User
+from judging.person import look_at
+from judging.services import assignments, desk, exclusions, gold, judgments
+from judging.services.judgments import Saying
+from tests.judging.test_crowd_links import (
+    QUESTION,
+    account,
+    campaign_of,
+    enter,
+    link_of,
+    refusal,
+    visitor,
+)
+from tests.judging.test_crowd_pages import address, agree, guest_of, text
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+
+
+# Who comes again as somebody else
+
+
+def test_without_the_id_in_the_address_a_browser_is_who_it_was() -> None:
+    """By the address alone nobody gets a second try at the question, or a second account."""
+    link = link_of(campaign_of(), **QUESTION)
+    out, anna = Client(), Client()
+    agree(out, link, "No", PROLIFIC_PID="p1")
+    agree(anna, link, "Yes", PROLIFIC_PID="p2")
+    first = guest_of(anna)
+
+    assert "another one" in text(out.get(address(link)))
+    assert "another one" in text(agree(out, link, "Yes"))
+    agree(anna, link, "Yes")
+
+    assert "_auth_user_id" not in out.session
+    assert guest_of(anna) == first
+    anna.post("/sign-out/")
+    assert first.account.username in text(anna.get(address(link)))
+    assert CrowdGuest.objects.count() == 2
+    link.refresh_from_db()
+    assert link.people == 1
+
+
+def test_who_is_out_by_their_device_is_out_under_any_id_from_it() -> None:
+    link = link_of(campaign_of(), **QUESTION)
+    enter(link, "", "No", device="one")
+
+    assert refusal(enter, link, "p1", "Yes", device="one") == ("out_already", 409)
+    assert enter(link, "p1", "Yes", device="two").account is not None
+
+
+def test_who_was_excluded_is_out_by_another_link_without_their_id_too() -> None:
+    made = campaign_of()
+    first, second = link_of(made), link_of(made, name="second wave")
+    guest = enter(first, "p1", device="one")
+    factories.judge_next(made, account(guest), 1)
+    exclusions.exclude(
+        campaign=made, assessor=account(guest), by=made.created_by, ground="identity", reason="x"
+    )
+
+    assert refusal(enter, second, "", device="one") == ("out_already", 409)
+    assert enter(second, "p2", device="one").account is not None  # people share devices
+
+
+def test_a_parameter_of_spaces_is_no_id() -> None:
+    assert visitor(PROLIFIC_PID=" ", workerId="w1").participant == "w1"
+
+
+# Who would know what is gold
+
+
+def with_gold(made: Campaign, docnos: list[str]) -> Campaign:
+    """As often as it comes at most, in its only topic."""
+    upload = made.uploads.get()
+    Document.objects.bulk_create(
+        Document(campaign=made, upload=upload, docno=docno, title=docno, text="Some text.")
+        for docno in docnos
+    )
+    lines = "\n".join(["topic,docno,grade", *(f"t1,{docno},1" for docno in docnos)])
+    found, problems = gold.read(made, lines, "gold.csv")
+    gold.add(campaign=made, by=made.created_by, found=found, problems=problems)
+    gold.mix(campaign=made, by=made.created_by, every=3)
+    made.refresh_from_db()
+    return made
+
+
+def kinds_of_all(made: Campaign, by: User, *, fast: bool) -> list[tuple[bool, bool]]:
+    """Whether each pair was gold, and a preference, in their order; by either way to the next."""
+    found = []
+    held = assignments.claim_next(campaign=made, by=by)
+    while held is not None:
+        found.append((held.gold, bool(held.pair.other)))
+        held.pair.campaign = made
+        saying = Saying(1, f"k{held.pk}")
+        if fast:
+            _, sheet = desk.judge(assignment=held, by=by, saying=saying)
+            held = sheet.assignment if sheet else None
+        else:
+            judgments.record(assignment=held, by=by, saying=saying)
+            held = assignments.claim_next(campaign=made, by=by)
+    return found
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_among_preferences_there_is_no_gold_which_is_a_single_document(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where two documents are compared, one that is graded alone would be known for gold."""
+    monkeypatch.setattr(golds, "is_due", lambda *_, **__: True)
+    made = factories.campaign(topics=1)
+    letters = "abcdefgh"
+    factories.preference_batch(made, itertools.pairwise(letters))
+    (anna,) = factories.assessors(made, "anna")
+
+    found = kinds_of_all(with_gold(made, ["g1", "g2", "g3"]), anna, fast=fast)
+
+    assert found == [(False, True)] * 7
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_where_both_kinds_are_judged_gold_comes_in_the_place_of_a_single_document(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(golds, "is_due", lambda *_, **__: True)
+    made = factories.campaign(topics=1)
+    factories.preference_batch(made, [("a", "b"), ("b", "c"), ("c", "d")])
+    factories.released_batch(made, ["e", "f", "h"])
+    (anna,) = factories.assessors(made, "anna")
+
+    found = kinds_of_all(with_gold(made, ["g1", "g2"]), anna, fast=fast)
+
+    assert sorted(found) == [(False, False)] * 3 + [(False, True)] * 3 + [(True, False)] * 2
+    after = [found[n + 1] for n, kind in enumerate(found) if kind == (True, False)]
+    assert set(after) <= {(True, False), (False, False)}
+
+
+# Who would look as if they had read
+
+
+def clicked_through(made: Campaign, by: User, *, corrected_after: float | None) -> None:
+    """Everything within seconds, and corrected at once, without a word of how long that took."""
+    at = timezone.now() - timedelta(days=1)
+    while held := assignments.claim_next(campaign=made, by=by):
+        said = judgments.record(
+            assignment=held, by=by, saying=Saying(1, f"k{held.pk}", seconds=9.0)
+        )
+        at = _moved(said.judgment, at + timedelta(seconds=0.3))
+        held.refresh_from_db()
+        if corrected_after is not None:
+            again = Saying(2, f"c{held.pk}")
+            said = judgments.correct(assignment=held, by=by, saying=again, revision=1)
+            at = _moved(said.judgment, at + timedelta(seconds=corrected_after))
+
+
+def _moved(said: Judgment, at: Any) -> Any:
+    Judgment.objects.filter(pk=said.pk).update(created=at)
+    return at
+
+
+def long_texts(labels: int = 2) -> tuple[Campaign, list[User]]:
+    made = factories.campaign(topics=1)
+    docnos = [f"d{n:02}" for n in range(2 * LEAST_TIMES)]
+    factories.released_batch(made, docnos, labels=labels)
+    made.refresh_from_db()
+    upload = made.uploads.get()
+    Document.objects.bulk_create(
+        Document(campaign=made, upload=upload, docno=docno, title=docno, text="x" * 3000)
+        for docno in docnos
+    )
+    return made, factories.assessors(made, "anna", "ben")
+
+
+def test_correcting_at_once_hides_no_haste() -> None:
+    """A pair was read for as long as all that was said of it took."""
+    made, (anna, ben) = long_texts()
+    clicked_through(made, anna, corrected_after=0.3)
+    clicked_through(made, ben, corrected_after=30.0)
+
+    found = manners(made)
+
+    assert found[anna.pk].is_hasty
+    assert found[anna.pk].quick == found[anna.pk].timed - 1, "of the first only what was told"
+    assert (found[ben.pk].timed, found[ben.pk].quick) == (2 * LEAST_TIMES, 0)
+    for user in (anna, ben):
+        shown = look_at(made, user)
+        assert (shown.timed, shown.quick_count) == (found[user.pk].timed, found[user.pk].quick)
+
+
+def test_whoever_comes_back_to_a_pair_after_a_pause_may_have_read_it() -> None:
+    made, (anna, _) = long_texts()
+    clicked_through(made, anna, corrected_after=PAUSE + 1)
+    assert manners(made)[anna.pk].timed == 0
+    assert not look_at(made, anna).tells_haste
