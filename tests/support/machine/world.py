@@ -23,8 +23,8 @@ from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import one
 from tests.support.machine.cuts import nothing
+from tests.support.machine.recalling import LOOKS, Recalling
 from tests.support.machine.stage import FILES, LINK, PEOPLE
-from tests.support.machine.talking import Talking
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
 
 LATER = timedelta(minutes=45)
@@ -33,6 +33,7 @@ ORGANIZERS: tuple[str, ...] = (
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
     "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
     "adjudicate", "rule", "convene", "begin_talk", "discuss", "end_talk", "call_in", "dissolve",
+    *LOOKS,
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = (
     "claim", "judge", "again", "correct", "skip", "later", "enter",
@@ -41,7 +42,7 @@ ASSESSORS: tuple[str, ...] = (
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
-class World(Talking):
+class World(Recalling):
     """The acts, by their names."""
 
     # Rounds
