@@ -11,10 +11,11 @@ from django.utils import timezone
 from judging import golds
 from judging.conduct import LEAST_TIMES
 from judging.manners import PAUSE, manners
-from judging.models import Campaign, CrowdGuest, Document, Judgment, User
+from judging.models import Campaign, CrowdGuest, CrowdLink, Document, Judgment, User
 from judging.person import look_at
-from judging.services import assignments, desk, exclusions, gold, judgments
+from judging.services import assignments, desk, exclusions, gold, judgments, training
 from judging.services.judgments import Saying
+from judging.services.training import TrainingPlan
 from tests.judging.test_crowd_links import (
     QUESTION,
     account,
@@ -25,7 +26,7 @@ from tests.judging.test_crowd_links import (
     visitor,
 )
 from tests.judging.test_crowd_pages import address, agree, guest_of, text
-from tests.support import factories
+from tests.support import factories, norms
 
 pytestmark = pytest.mark.django_db
 
@@ -204,3 +205,52 @@ def test_whoever_comes_back_to_a_pair_after_a_pause_may_have_read_it() -> None:
     clicked_through(made, anna, corrected_after=PAUSE + 1)
     assert manners(made)[anna.pk].timed == 0
     assert not look_at(made, anna).tells_haste
+
+
+# Who was out and would go on
+
+
+def taught(*, tries: int) -> Campaign:
+    """With a training of one pair that new people must pass, and pairs to judge."""
+    made = norms.campaign()
+    factories.released_batch(made, "abcd", labels=2)
+    lines = "topic,docno,grade,reason\nt1,a,3,because\n"
+    found, problems = gold.read(made, lines, "training.csv")
+    training.add(campaign=made, by=made.created_by, found=found, problems=problems)
+    ask(made, obligatory=True, tries=tries)
+    made.refresh_from_db()
+    return made
+
+
+def ask(made: Campaign, *, obligatory: bool, tries: int) -> None:
+    plan = TrainingPlan(obligatory=obligatory, threshold=1.0, tries=tries)
+    training.set_plan(campaign=made, by=made.created_by, plan=plan)
+
+
+def fail(made: Campaign, user: User) -> None:
+    training.begin(campaign=made, by=user)
+    pair = made.training_pairs.get().pk
+    training.answer(campaign=made, by=user, pair=pair, grade=0)
+
+
+def test_who_failed_the_training_stays_out_whatever_is_asked_of_others_later() -> None:
+    """Their place is somebody else's by then, and they were told the code of who is out."""
+    made = taught(tries=1)
+    link = link_of(made, most_people=1)
+    out = account(enter(link, "p1"))
+    fail(made, out)
+    assert CrowdGuest.objects.get(account=out).is_out
+    waits = account(enter(link, "p2"))
+
+    ask(made, obligatory=True, tries=2)
+    assert refusal(training.begin, campaign=made, by=out) == ("training_over", 409)
+    ask(made, obligatory=False, tries=2)
+
+    assert assignments.claim_next(campaign=made, by=waits) is not None
+    assert assignments.claim_next(campaign=made, by=out) is None
+    membership = made.memberships.get(user=out)
+    admit = {"membership": membership, "by": made.created_by}
+    assert refusal(training.admit, **admit) == ("link_full", 409)
+    CrowdLink.objects.update(most_people=2)
+    training.admit(**admit)
+    assert assignments.claim_next(campaign=made, by=out) is not None

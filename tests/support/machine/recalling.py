@@ -5,7 +5,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from judging.models import NormingAnswer, NormingSession, SeniorGrade
+from django.db.models import F
+
+from judging.models import (
+    Assignment,
+    CrowdGuest,
+    CrowdLink,
+    NormingAnswer,
+    NormingSession,
+    SeniorGrade,
+)
 from tests.support.machine.asking import one
 from tests.support.machine.talking import BLIND, Talking
 from tests.support.machine.told import Fault
@@ -90,3 +99,17 @@ def recalled(world: Recalling) -> Iterator[str]:
     for action, target, data in world.seen.audits:
         if target in names and GRADES & set(data):
             yield f"{action} of {target} tells {data} while it is blind"
+    yield from _left(world)
+
+
+def _left(world: Recalling) -> Iterator[str]:
+    """Guests take the places of their link, and who left theirs takes no pair."""
+    for link in CrowdLink.objects.filter(campaign=world.campaign):
+        there = link.guests.filter(failed=None).exclude(account=None).count()
+        if link.people != there or there > link.most_people:
+            yield f"{link} says {link.people} of {link.most_people} people, and {there} are there"
+    failed = CrowdGuest.objects.filter(link__campaign=world.campaign, failed__isnull=False)
+    taken = Assignment.objects.filter(assessor__crowd_guest__in=failed)
+    judged = taken.filter(changed__gt=F("assessor__crowd_guest__failed"), state="judged")
+    for row in judged:
+        yield f"{row} is judged by somebody who had failed"
