@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet
 
 from judging import gold_answers
 from judging.accounts import QRELS
 from judging.gold_scores import NO_SCORE, GoldScore
+from judging.guests import SAID, SKIPPED
 from judging.manners import NO_MANNER, Manner, manners
 from judging.models import (
     Assignment,
@@ -132,12 +133,8 @@ def _counted(campaign: Campaign, only: User | None) -> dict[int, dict[str, Any]]
     theirs = Assignment.objects.filter(campaign=campaign).order_by()
     if only is not None:
         theirs = theirs.filter(assessor=only)
-    said = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
-    skipped = Q(state=Assignment.State.SKIPPED) | Q(
-        state=Assignment.State.EXCLUDED, set_aside=0, skip_reason__gt=""
-    )
     rows = theirs.values("assessor").annotate(
-        judged=Count("pk", filter=said), skips=Count("pk", filter=skipped), last=Max("changed")
+        judged=Count("pk", filter=SAID), skips=Count("pk", filter=SKIPPED), last=Max("changed")
     )
     return {
         row["assessor"]: {

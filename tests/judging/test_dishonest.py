@@ -2,18 +2,28 @@
 
 import itertools
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from judging import golds
+from judging import golds, guests, selectors
 from judging.conduct import LEAST_TIMES
 from judging.manners import PAUSE, manners
 from judging.models import Campaign, CrowdGuest, CrowdLink, Document, Judgment, User
 from judging.person import look_at
-from judging.services import assignments, desk, exclusions, gold, judgments, training
+from judging.services import (
+    assignments,
+    decisions,
+    desk,
+    exclusions,
+    gold,
+    judgments,
+    training,
+)
 from judging.services.judgments import Saying
 from judging.services.training import TrainingPlan
 from tests.judging.test_crowd_links import (
@@ -26,6 +36,7 @@ from tests.judging.test_crowd_links import (
     visitor,
 )
 from tests.judging.test_crowd_pages import address, agree, guest_of, text
+from tests.judging.test_crowd_payments import due
 from tests.support import factories, norms
 
 pytestmark = pytest.mark.django_db
@@ -254,3 +265,48 @@ def test_who_failed_the_training_stays_out_whatever_is_asked_of_others_later() -
     CrowdLink.objects.update(most_people=2)
     training.admit(**admit)
     assert assignments.claim_next(campaign=made, by=out) is not None
+
+
+# Organizers who exclude and take back
+
+
+def test_who_is_excluded_is_due_what_they_were_due_before() -> None:
+    """Also for the time of what they skipped."""
+    made = campaign_of("abcdefgh")
+    link = link_of(made, judgments=5, per_hour=Decimal(60))
+    guest = enter(link, "p1")
+    CrowdGuest.objects.update(agreed=F("agreed") - timedelta(minutes=20))
+    factories.judge_next(made, account(guest), 1)
+    Judgment.objects.update(created=F("created") - timedelta(minutes=15))
+    held = assignments.claim_next(campaign=made, by=account(guest))
+    assert held is not None
+    assignments.skip(assignment=held, by=account(guest), reason="cannot")
+    before = due(link).rows[0]
+    assert (before.skipped, before.minutes, before.pay) == (1, Decimal(15), Decimal(15))
+
+    by, ground = made.created_by, "identity"
+    exclusions.exclude(
+        campaign=made, assessor=account(guest), by=by, ground=ground, reason="a robot"
+    )
+
+    after = due(link).rows[0]
+    assert after.excluded
+    assert (after.skipped, after.minutes, after.pay) == (1, Decimal(15), Decimal(15))
+    assert guests.progress(account(guest)) == guests.GuestProgress(1, 5, 1, link.token, None)
+    assert selectors.own_progress(made, account(guest)).skipped == 1
+
+
+def test_what_was_to_be_asked_again_is_so_after_an_exclusion_is_taken_back() -> None:
+    made = campaign_of("a", labels=1)
+    (anna,) = factories.assessors(made, "anna")
+    held = assignments.claim_next(campaign=made, by=anna)
+    assert held is not None
+    assignments.skip(assignment=held, by=anna, reason="cannot")
+    decisions.ask_again(pair=made.pairs.get(), by=made.created_by)
+
+    row = exclusions.exclude(
+        campaign=made, assessor=anna, by=made.created_by, ground="identity", reason="a robot"
+    )
+    exclusions.take_back(exclusion=row, by=made.created_by, reason="no robot")
+
+    assert assignments.claim_next(campaign=made, by=anna) is not None

@@ -99,6 +99,9 @@ def recalled(world: Recalling) -> Iterator[str]:
     for action, target, data in world.seen.audits:
         if target in names and GRADES & set(data):
             yield f"{action} of {target} tells {data} while it is blind"
+    for row in world.seen.assignments:
+        if row.skip_reason and row.state not in ("skipped", "excluded"):
+            yield f"{row} is {row.state}, and was skipped: {row.skip_reason}"
     yield from _left(world)
 
 
