@@ -11,6 +11,7 @@ Locks: the campaign, then the link, while a place on it is taken; then as for ev
 """
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ from judging.models import Campaign, CrowdGuest, CrowdLink, Exclusion, User
 from judging.services import assignments, audit, campaigns, crowd_links, members, tries
 
 PARTICIPANTS = ("PROLIFIC_PID", "workerId", "participant")
+UNFILLED = re.compile(r"\{\{%.*%\}\}|\$\{.*\}")
+"""In the place of an id, where the address was opened without the platform."""
 PREVIEW = ("assignmentId", "ASSIGNMENT_ID_NOT_AVAILABLE")
 """What Mechanical Turk says where somebody looks without having taken the task."""
 MOST_PARAMETERS, MOST_NAME, MOST_VALUE, MOST_PARTICIPANT = 20, 40, 200, 100
@@ -59,12 +62,14 @@ def _digest(told: str) -> str:
 def visitor(query: Iterable[tuple[str, str]], device: str) -> Visitor:
     """From the parameters of the address: a bounded number of plain, short ones are kept.
 
-    Raises UserError ``participant_invalid``: two people must not become one by cutting an id.
+    Raises UserError ``participant_invalid``: two people must not become one by cutting an id, or as
+    the platform has filled none in.
     """
     given = dict(query)
     ids = (given.get(name, "").strip() for name in PARTICIPANTS)
     participant = next(filter(None, ids), "")
-    if len(participant) > MOST_PARTICIPANT or text_problem(participant):
+    is_none = UNFILLED.fullmatch(participant) or text_problem(participant)
+    if len(participant) > MOST_PARTICIPANT or is_none:
         message = "The participant id in this address is none. Open the link from the platform."
         raise UserError("participant_invalid", message)
     kept = {name: value for name, value in given.items() if _is_plain(name, value)}

@@ -91,6 +91,16 @@ def test_a_parameter_of_spaces_is_no_id() -> None:
     assert visitor(PROLIFIC_PID=" ", workerId="w1").participant == "w1"
 
 
+@pytest.mark.parametrize("placeholder", ["{{%PROLIFIC_PID%}}", "${workerId}"])
+def test_what_the_platform_has_not_filled_in_is_nobody(placeholder: str) -> None:
+    """Else all who open the address as it was copied would be one guest."""
+    assert refusal(visitor, placeholder) == ("participant_invalid", 400)
+    link = link_of(campaign_of())
+    answer = Client().get(address(link), {"PROLIFIC_PID": placeholder})
+    assert answer.status_code == 400
+    assert "Open the link from the platform" in text(answer)
+
+
 # Who would know what is gold
 
 
