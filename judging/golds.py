@@ -5,6 +5,7 @@ Whoever judges must not be able to tell which pair is gold, so it comes as any o
 * of the topic in hand, and only while a sampled pair of it could be handed out instead, so that no
   topic has nothing but gold, and no batch lasts longer by it;
 * at a turn that a keyed hash of person and turn chooses, which only the site can work out;
+* in the place of a single document: among preferences, where two are compared, there is none;
 * never beside the sampled pair of the same document: whoever had one of the two is not handed the
   other, as seeing a document twice would tell.
 

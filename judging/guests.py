@@ -17,6 +17,8 @@ from judging.statements import Slot
 State = Assignment.State
 SAID = Q(state=State.JUDGED) | Q(set_aside__gte=1)
 """Pairs that were judged, whether that counts or the work is excluded."""
+SKIPPED = Q(state=State.SKIPPED) | Q(state=State.EXCLUDED, set_aside=0, skip_reason__gt="")
+"""Pairs that were skipped, also if the work is excluded since."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def progress(user: User) -> GuestProgress | None:
     if row is None:
         return None
     theirs = Assignment.objects.filter(assessor=user)
-    skipped = theirs.filter(state=State.SKIPPED).count()
+    skipped = theirs.filter(SKIPPED).count()
     judged = theirs.filter(SAID).count()
     return GuestProgress(judged, row.link.judgments, skipped, row.link.token, row.finished)
 

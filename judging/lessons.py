@@ -11,10 +11,11 @@ import hashlib
 from collections import defaultdict
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from judging.models import (
     Campaign,
+    CrowdGuest,
     Membership,
     Training,
     TrainingAnswer,
@@ -63,7 +64,8 @@ def lesson(campaign: Campaign, user: User) -> Lesson:
     if attempt is None:
         return Lesson("new", training, campaign.training_pairs.count(), left=left)
     if attempt.ended:
-        state = "passed" if attempt.passed else "failed" if left == 0 else "again"
+        over = left == 0 or (user.is_guest and failed_guests().filter(account=user).exists())
+        state = "passed" if attempt.passed else "failed" if over else "again"
         told = (state, training, attempt.asked, attempt.asked, attempt.right)
         return Lesson(*told, left=left, attempt=attempt)
     pairs = ordered(campaign, attempt)
@@ -71,6 +73,11 @@ def lesson(campaign: Campaign, user: User) -> Lesson:
     following = next((pair for pair in pairs if pair.pk not in said), None)
     numbers = len(pairs), len(said), sum(said.values())
     return Lesson("learning", training, *numbers, left=left, pair=following, attempt=attempt)
+
+
+def failed_guests() -> QuerySet[CrowdGuest]:
+    """Who left their place as they failed, and judge nothing before somebody lets them in."""
+    return CrowdGuest.objects.filter(failed__isnull=False)
 
 
 def latest(campaign: Campaign, user: User) -> TrainingTry | None:

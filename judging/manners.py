@@ -27,6 +27,8 @@ PAUSE = 10 * 60.0
 """Seconds between two judgments after which somebody was away."""
 UNTOLD = -1.0
 """In the place of seconds that are not known."""
+LATEST = Q(revision=F("assignment__revision") + F("assignment__set_aside"))
+"""Of judgments: the latest of their assignment, whether it counts or is excluded."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,8 @@ class _Answers:
     Gold tells of pace and haste, and of orders that come round; other patterns and agreement are
     those of sampled pairs.
 
-    ``at``: `EpochSeconds`; ``seconds``: `by_both_clocks`; ``length``: `read_at_once`. ``current``
-    ones are the latest of their assignments, whether they count or are excluded; ``several``: the
-    pair was to have several labels, or has.
+    ``at``: `EpochSeconds`; ``seconds``: `by_both_clocks`; ``in_all`` of the pair; ``length``:
+    `read_at_once`. ``current``: `LATEST`; ``several``: the pair was to have several labels, or has.
     """
 
     pk: NDArray[np.int64]
@@ -113,6 +114,7 @@ class _Answers:
     grade: NDArray[np.int64]
     at: NDArray[np.float64]
     seconds: NDArray[np.float64]
+    in_all: NDArray[np.float64]
     length: NDArray[np.float64]
     first: NDArray[np.bool_]
     current: NDArray[np.bool_]
@@ -125,14 +127,13 @@ class _Answers:
 
 def _given(campaign: Campaign) -> _Answers:
     rows = Judgment.objects.filter(assignment__pair__campaign=campaign)
-    latest = Q(revision=F("assignment__revision") + F("assignment__set_aside"))
     several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
     several &= Q(assignment__gold=False)
     told = rows.annotate(
         at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
         **lengths(campaign),
-        current=_flag(latest),
+        current=_flag(LATEST),
         counts=_flag(Q(assignment__set_aside=0)),
         several=_flag(several),
         preference=_flag(~Q(assignment__pair__other="")),
@@ -147,7 +148,7 @@ def _given(campaign: Campaign) -> _Answers:
     )
     columns = number_columns(told, *names, *texts, *flags)
     pk, pair, who, grade, at, took, revision, one, two, person, *said = columns
-    took = by_both_clocks(who, at, took, first=(revision == 1) & (person > 0))
+    took = by_both_clocks(who, at, took, person=person > 0)
     return _Answers(
         pk=pk.astype(np.int64),
         pair=pair.astype(np.int64),
@@ -155,6 +156,7 @@ def _given(campaign: Campaign) -> _Answers:
         grade=grade.astype(np.int64),
         at=at,
         seconds=took,
+        in_all=in_all(who, pair, took),
         length=read_at_once(one, two),
         first=revision == 1,
         **{name: column > 0 for name, column in zip(flags, said, strict=True)},
@@ -166,21 +168,35 @@ def by_both_clocks(
     at: NDArray[np.float64],
     told: NDArray[np.float64],
     *,
-    first: NDArray[np.bool_],
+    person: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Seconds that judgments took at most, as far as is known; else `UNTOLD`.
 
     What a browser or a program has ``told`` is believed as far as the server's clock allows:
     nobody has read for longer than since they last said something here. Where nothing is told,
-    and that is no more than a `PAUSE`, a ``first`` answer took as long: who leaves the time out is
-    not thought to have read.
+    and that is no more than a `PAUSE`, an answer of a ``person`` took as long: who leaves the time
+    out is not thought to have read.
     """
     order = np.lexsort((at, who))
     gap = np.full(len(at), np.inf)
     same = who[order][1:] == who[order][:-1]
     gap[order[1:][same]] = np.diff(at[order])[same]
-    since = np.where(first & (gap <= PAUSE), gap, UNTOLD)
+    since = np.where(person & (gap <= PAUSE), gap, UNTOLD)
     return np.where(told == UNTOLD, since, np.minimum(told, gap))
+
+
+def in_all(
+    who: NDArray[Any], pair: NDArray[Any], seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Seconds that all of somebody's answers to the pair took together; `UNTOLD` where those of one
+    are not known. Who reads a document again is quick, and who clicked through and says the same
+    again at once has not read it by that.
+    """
+    pairs, of_pair = np.unique(pair, return_inverse=True)
+    of_person = np.unique(who, return_inverse=True)[1]
+    code = np.unique(of_person * len(pairs) + of_pair, return_inverse=True)[1]
+    unknown = _summed(code, seconds == UNTOLD) > 0
+    return np.where(unknown, UNTOLD, _summed(code, seconds))
 
 
 def lengths(campaign: Campaign) -> dict[str, Any]:
@@ -223,9 +239,9 @@ def _paces(given: _Answers) -> dict[int, dict[str, Any]]:
 
 
 def _haste(given: _Answers) -> dict[int, dict[str, int]]:
-    """From answers that nothing has replaced, whether they count or not."""
-    known = given.current & (given.seconds != UNTOLD) & (given.length >= 0)
-    people, seconds, length = (each[known] for each in (given.who, given.seconds, given.length))
+    """Of pairs, whether their answers count or not."""
+    known = given.current & (given.in_all != UNTOLD) & (given.length >= 0)
+    people, seconds, length = (each[known] for each in (given.who, given.in_all, given.length))
     found = {}
     for who in np.unique(people).tolist():
         theirs = people == who

@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from judging.guests import SAID
+from judging.guests import SAID, SKIPPED
 from judging.manners import PAUSE
 from judging.models import Assignment, Campaign, CrowdGuest, CrowdLink, Judgment, TrainingAnswer
 
@@ -130,9 +130,7 @@ def payments(link: CrowdLink) -> Payments:
 def _times(link: CrowdLink) -> dict[int, list[datetime]]:
     """When everybody learned, judged or skipped something; a correction is no further work."""
     first = Judgment.objects.filter(assessor__crowd_guest__link=link, revision=1)
-    skips = Assignment.objects.filter(
-        assessor__crowd_guest__link=link, state=Assignment.State.SKIPPED
-    )
+    skips = Assignment.objects.filter(SKIPPED, assessor__crowd_guest__link=link)
     found = defaultdict(list)
     for who, at in first.values_list("assessor", "created"):
         found[who].append(at)
@@ -147,9 +145,8 @@ def _times(link: CrowdLink) -> dict[int, list[datetime]]:
 def _counted(link: CrowdLink) -> dict[int, tuple[int, int]]:
     """How many pairs everybody judged, and skipped."""
     theirs = Assignment.objects.filter(assessor__crowd_guest__link=link).order_by()
-    skipped = Q(state=Assignment.State.SKIPPED)
     rows = theirs.values("assessor").annotate(
-        judged=Count("pk", filter=SAID), skipped=Count("pk", filter=skipped)
+        judged=Count("pk", filter=SAID), skipped=Count("pk", filter=SKIPPED)
     )
     return {row["assessor"]: (row["judged"], row["skipped"]) for row in rows}
 

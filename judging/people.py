@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db.models import Count, Exists, F, Max, Model, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, Model, OuterRef, QuerySet
 
 from judging import gold_answers
 from judging.accounts import QRELS
 from judging.gold_scores import NO_SCORE, GoldScore
+from judging.guests import SAID, SKIPPED
 from judging.manners import NO_MANNER, Manner, manners
 from judging.models import (
     Assignment,
@@ -141,12 +142,8 @@ def _named(people: set[int], words: str) -> list[User]:
 def _counted(campaign: Campaign, only: User | None) -> dict[int, dict[str, Any]]:
     """Of everybody who was given a pair, or of one of them."""
     theirs = _theirs(Assignment.objects.filter(campaign=campaign).order_by(), only)
-    said = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
-    skipped = Q(state=Assignment.State.SKIPPED) | Q(
-        state=Assignment.State.EXCLUDED, set_aside=0, skip_reason__gt=""
-    )
     rows = theirs.values("assessor").annotate(
-        judged=Count("pk", filter=said), skips=Count("pk", filter=skipped), last=Max("changed")
+        judged=Count("pk", filter=SAID), skips=Count("pk", filter=SKIPPED), last=Max("changed")
     )
     return {
         row["assessor"]: {

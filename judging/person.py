@@ -22,10 +22,18 @@ from judging import gold_answers
 from judging.accounts import QRELS
 from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.labels import EpochSeconds, number_columns
-from judging.manners import UNTOLD, Manner, by_both_clocks, lengths, read_at_once
+from judging.manners import (
+    LATEST,
+    UNTOLD,
+    Manner,
+    by_both_clocks,
+    in_all,
+    lengths,
+    read_at_once,
+)
 from judging.models import Assignment, Campaign, Exclusion, Judgment, User
 from judging.people import Person, people
-from judging.selectors import current_judgments, given_judgments
+from judging.selectors import current_judgments
 from judging.signals import competence_asked
 
 DAYS = 28
@@ -113,7 +121,7 @@ class LookedAt:
 class _Theirs:
     """What they gave, a row each in the order of ``pk``.
 
-    ``at``: `EpochSeconds`; ``seconds``: `manners.by_both_clocks`; ``length``: characters that were
+    ``at``: `EpochSeconds`; ``seconds``: `manners.in_all`; ``length``: characters that were
     to be read, -1 where not all texts are there. ``preference``: so that its answer has no height,
     or gold, which is told of elsewhere. ``others``: how many labels of others there are of the
     pair, ``total`` their sum.
@@ -164,7 +172,7 @@ def look_at(
 
 
 def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
-    rows = given_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
+    rows = Judgment.objects.filter(assessor=user, assignment__pair__campaign=campaign)
     is_other = Case(
         When(assignment__gold=True, then=1), When(assignment__pair__other="", then=0), default=1
     )
@@ -172,15 +180,18 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         preference=is_other,
         at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
+        current=Case(When(LATEST, then=1), default=0),
         **lengths(campaign),
     )
-    names = ("assignment__pair_id", "grade", "preference", "at", "took", "revision", "one", "two")
-    found = number_columns(told, "pk", *names)
-    order = np.argsort(found[0])
-    pk, pair, grade, preference, at, took, revision, first, second = (
-        column[order] for column in found
+    names = ("assignment__pair_id", "at", "took", "current", "grade", "preference", "one", "two")
+    pk, pair, at, took, current, *said = number_columns(told, "pk", *names)
+    nobody, is_person = np.zeros_like(at), np.full(len(at), user.username != QRELS)
+    took = in_all(nobody, pair, by_both_clocks(nobody, at, took, person=is_person))
+    order = np.argsort(pk)
+    order = order[current[order] > 0]
+    pk, pair, at, took, grade, preference, first, second = (
+        column[order] for column in (pk, pair, at, took, *said)
     )
-    took = by_both_clocks(np.zeros_like(at), at, took, first=_said_first(user, revision))
     length = read_at_once(first, second)
     count, total = others.of(pair.astype(np.int64))
     return _Theirs(
@@ -194,11 +205,6 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         others=count,
         total=total,
     )
-
-
-def _said_first(user: User, revision: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of grades that were known before nobody reads a document."""
-    return np.asarray((revision == 1) & (user.username != QRELS))
 
 
 @dataclass(frozen=True, eq=False)

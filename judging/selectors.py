@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from judging import golds, lessons
 from judging.clock import seconds_from_now
-from judging.guests import is_full
+from judging.guests import SAID, SKIPPED, is_full
 from judging.models import (
     ApiToken,
     Assignment,
@@ -197,11 +197,10 @@ class OwnProgress:
 def own_progress(campaign: Campaign, user: User) -> OwnProgress:
     mine = Assignment.objects.filter(assessor=user, campaign=campaign)
     day = seconds_from_now(-86400)
-    judged = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
     counts = mine.aggregate(
-        judged=Count("pk", filter=judged),
-        today=Count("pk", filter=judged & Q(created__gte=day)),
-        skipped=Count("pk", filter=Q(state=Assignment.State.SKIPPED)),
+        judged=Count("pk", filter=SAID),
+        today=Count("pk", filter=SAID & Q(created__gte=day)),
+        skipped=Count("pk", filter=SKIPPED),
     )
     return OwnProgress(counts["judged"], counts["today"], counts["skipped"])
 

@@ -186,17 +186,17 @@ class _Place:
     labels: int
     seen: bool
     gold: bool = False
+    other: str = ""
 
-    def order(self, assessor: int) -> tuple[bool, bool, bytes]:
-        """Of those that were not seen yet gold comes first: it is there at its turn alone."""
-        return self.seen, self.seen or not self.gold, _shuffle(assessor, self.pair)
+    def order(self, assessor: int) -> tuple[bool, bytes]:
+        return self.seen, _shuffle(assessor, self.pair)
 
 
 def _candidates(batch_id: int, campaign: Campaign, by: User) -> list[_Place]:
     """Places of one topic that the assessor may take: the topic in hand, else one chosen by hash.
 
     Shuffled by hash; pairs that the assessor has had before and put off come last. Where it is the
-    turn of gold, one of the topic comes first.
+    turn of gold, one of the topic comes first, in the place of a single document.
     """
     mixed = campaign.gold_every > 0
     topic = _topic_in_hand(by)
@@ -205,16 +205,18 @@ def _candidates(batch_id: int, campaign: Campaign, by: User) -> list[_Place]:
         topics = _TOPICS[mixed].rows(batch=batch_id, assessor=by.pk)
         topic = min((pk for (pk,) in topics), key=lambda pk: _shuffle(by.pk, pk), default=None)
         places = _places_of(batch_id, topic, by, mixed=mixed)
-    if mixed and topic is not None and any(not place.gold for place in places):
-        places += _gold_of(campaign, topic, by)
-    return sorted(places, key=lambda place: place.order(by.pk))
+    places = sorted(places, key=lambda place: place.order(by.pk))
+    sampled = next((place for place in places if not place.gold), None)
+    if mixed and topic is not None and sampled and not sampled.other:
+        places = _gold_of(campaign, topic, by) + places
+    return places
 
 
 def _places_of(batch_id: int, topic_id: int | None, by: User, *, mixed: bool) -> list[_Place]:
     if topic_id is None:
         return []
     rows = _PLACES[mixed].rows(batch=batch_id, topic=topic_id, assessor=by.pk)
-    places = [_Place(pair, labels, seen) for pair, labels, seen in rows]
+    places = [_Place(pair, labels, seen, other=other) for pair, labels, seen, other in rows]
     if mixed:
         put_off = golds.put_off(by.pk, topic_id).values_list("pair_id", flat=True)
         places += [_Place(pair, golds.MOST_LABELS, seen=True, gold=True) for pair in put_off]
@@ -233,7 +235,7 @@ def _places_of_topic(*, gold: bool) -> QuerySet[Any, Any]:
     own = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
     seen = Exists(own.filter(state=Assignment.State.LAPSED))
     rows = _free(gold=gold).filter(pair__topic=Slot("topic"))
-    return rows.annotate(seen=seen).values_list("pair_id", "labels", "seen")
+    return rows.annotate(seen=seen).values_list("pair_id", "labels", "seen", "pair__other")
 
 
 def _without_and_with_gold(build: Callable[..., QuerySet[Any, Any]]) -> dict[bool, Statement]:

@@ -100,7 +100,8 @@ def ask_again(*, pair: Pair, by: User) -> None:
     with transaction.atomic():
         skipped = pair.assignments.filter(state=Assignment.State.SKIPPED)
         list(skipped.order_by("pk").select_for_update().values_list("pk", flat=True))
-        count = skipped.update(state=Assignment.State.LAPSED, changed=Now())
+        again = {"state": Assignment.State.LAPSED, "skip_reason": "", "changed": Now()}
+        count = skipped.update(**again)
         audit.record("ask again", by=by, campaign=pair.campaign_id, target=pair, assessors=count)
 
 

@@ -180,13 +180,16 @@ def _usual(assignment: Assignment, by: User, *, topic: bool) -> Row | None:
 
 
 def _with_gold(row: Row, campaign: Campaign, by: User, *, topic: bool) -> Row:
-    """Gold in the place of the sampled pair, if there is both and it is its turn."""
+    """Gold in the place of the sampled pair, if there is both, it is its turn, and that pair is a
+    single document too."""
     place = place_of_chosen(topic=topic)
     had, gold, *told = row[place:]
     half = len(told) // 2
     sampled, instead = told[:half], told[half:]
     is_due = golds.is_due(campaign, by, had=had, gold=gold)
-    taken = instead if is_due and None not in (sampled[0], instead[0]) else sampled
+    there = None not in (sampled[0], instead[0])
+    alone = there and not row_of(Pair, sampled[1:-4]).other
+    taken = instead if is_due and alone else sampled
     return (*row[:place], *taken)
 
 

@@ -2,14 +2,16 @@
 
 All that is told to somebody is committed. Whoever comes again, in another tab or with another
 browser, is the guest that they were: by the participant id of the platform, or by the device where
-there is none. A participant id is no secret: whoever knows the link and somebody's id comes in as
-that guest, which opens that guest's work in one campaign and nothing else.
+there is none, also if they had an id before. A participant id is no secret: whoever knows the link
+and somebody's id comes in as that guest, which opens that guest's work in one campaign and nothing
+else.
 
 Locks: the campaign, then the link, while a place on it is taken; then as for every judgment. See
 `judging.guests`.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -25,6 +27,8 @@ from judging.models import Campaign, CrowdGuest, CrowdLink, Exclusion, User
 from judging.services import assignments, audit, campaigns, crowd_links, members, tries
 
 PARTICIPANTS = ("PROLIFIC_PID", "workerId", "participant")
+UNFILLED = re.compile(r"\{\{%.*%\}\}|\$\{.*\}")
+"""In the place of an id, where the address was opened without the platform."""
 PREVIEW = ("assignmentId", "ASSIGNMENT_ID_NOT_AVAILABLE")
 """What Mechanical Turk says where somebody looks without having taken the task."""
 MOST_PARAMETERS, MOST_NAME, MOST_VALUE, MOST_PARTICIPANT = 20, 40, 200, 100
@@ -43,18 +47,29 @@ class Visitor:
 
     @property
     def identity(self) -> str:
-        told = f"p/{self.participant}" if self.participant else f"d/{self.device}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        return _digest(f"p/{self.participant}") if self.participant else self.of_device
+
+    @property
+    def of_device(self) -> str:
+        """The identity of whoever has no id on this device."""
+        return _digest(f"d/{self.device}")
+
+
+def _digest(told: str) -> str:
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def visitor(query: Iterable[tuple[str, str]], device: str) -> Visitor:
     """From the parameters of the address: a bounded number of plain, short ones are kept.
 
-    Raises UserError ``participant_invalid``: two people must not become one by cutting an id.
+    Raises UserError ``participant_invalid``: two people must not become one by cutting an id, or as
+    the platform has filled none in.
     """
     given = dict(query)
-    participant = next((given[name] for name in PARTICIPANTS if given.get(name)), "").strip()
-    if len(participant) > MOST_PARTICIPANT or text_problem(participant):
+    ids = (given.get(name, "").strip() for name in PARTICIPANTS)
+    participant = next(filter(None, ids), "")
+    is_none = UNFILLED.fullmatch(participant) or text_problem(participant)
+    if len(participant) > MOST_PARTICIPANT or is_none:
         message = "The participant id in this address is none. Open the link from the platform."
         raise UserError("participant_invalid", message)
     kept = {name: value for name, value in given.items() if _is_plain(name, value)}
@@ -69,8 +84,13 @@ def _is_plain(name: str, value: str) -> bool:
 
 
 def known(link: CrowdLink, who: Visitor) -> CrowdGuest | None:
-    rows = CrowdGuest.objects.select_related("account", "link__campaign")
-    return rows.filter(link=link, identity=who.identity).first()
+    """Without an id also who had one on this device, the latest: else leaving it out of the address
+    would be a second try at the question, or a second account."""
+    rows = CrowdGuest.objects.select_related("account", "link__campaign").filter(link=link)
+    guest = rows.filter(identity=who.identity).first()
+    if guest is None and not who.participant:
+        guest = rows.filter(device=who.device).order_by("-pk").first()
+    return guest
 
 
 def count_opened(link: CrowdLink) -> None:
@@ -177,14 +197,18 @@ def _account(link: CrowdLink) -> User:
 
 def _refuse_back(link: CrowdLink, who: Visitor) -> None:
     """Who was excluded, failed the training, or did not fit by the same question does not come in
-    again by another link of the campaign. Others may, and are shown to the organizer."""
-    same = CrowdGuest.objects.filter(link__campaign=link.campaign_id, identity=who.identity)
+    again by another link of the campaign. Others may, and are shown to the organizer.
+
+    Whoever has no id is the device, and so may be anybody who came from it."""
+    guests = CrowdGuest.objects.filter(link__campaign=link.campaign_id)
+    at_home = Q(identity=who.of_device) if who.participant else Q(device=who.device)
+    same = guests.filter(Q(identity=who.identity) | at_home)
     excluded = Exclusion.objects.filter(campaign=link.campaign_id, ended=None)
     is_out = Q(account__in=excluded.values("assessor")) | Q(failed__isnull=False)
     if link.question:
         is_out |= Q(account=None, link__question=link.question)
-    if same.filter(is_out).exclude(link=link).exists():
-        message = "Your part in this is over already: it cannot begin again by another link."
+    if same.filter(is_out).exclude(link=link, identity=who.identity).exists():
+        message = "Your part in this is over already: it cannot begin again."
         raise UserError("out_already", message, status=409)
 
 

@@ -85,7 +85,7 @@ def remove(*, pair: TrainingPair, by: User) -> None:
 
 def set_plan(*, campaign: Campaign, by: User, plan: TrainingPlan) -> Training:
     """From now on. If it becomes required, so it is of all assessors who have judged nothing; if it
-    is not any more, nobody waits for it.
+    is not any more, nobody waits for it but guests who failed, whose places are others' by now.
 
     Raises UserError ``training_invalid`` with the field.
     """
@@ -118,6 +118,8 @@ def _ask(campaign: Campaign, *, learns: bool) -> None:
         judged = Assignment.objects.filter(campaign=campaign, assessor=OuterRef("user"))
         passed = TrainingTry.objects.filter(campaign=campaign, user=OuterRef("user"), passed=True)
         rows = rows.filter(~Exists(judged), ~Exists(passed))
+    else:
+        rows = rows.filter(~Exists(lessons.failed_guests().filter(account=OuterRef("user"))))
     rows.update(learns=learns)
 
 

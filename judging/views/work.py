@@ -73,10 +73,9 @@ def _has_own_account(request: HttpRequest) -> bool:
 
 
 def _guest(request: HttpRequest, link: CrowdLink, who: Visitor) -> CrowdGuest | None:
-    """Who they are by the platform or the device, or else by their session."""
-    if guest := entering.known(link, who):
-        return guest
-    return None if who.participant else _signed_in(request, link)
+    """Who they are by the platform; by their session or the device, where it says nothing."""
+    here = None if who.participant else _signed_in(request, link)
+    return here or entering.known(link, who)
 
 
 def _signed_in(request: HttpRequest, link: CrowdLink) -> CrowdGuest | None:

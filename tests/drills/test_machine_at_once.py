@@ -25,6 +25,13 @@ READING: list[Act] = [("upload", 0, 0, 0)]
 FAILS: list[Act] = [*[("fail", 0, 0, 0), ("wait", 0, 0, 0)] * 3, ("sweep", 0, 0, 0)]
 UNREAD: list[Act] = [*READING, *FAILS]
 UNSEEN: list[Act] = [("draft", 0, 3, 0), *FAILS]
+DRAWN: list[Act] = [("draft", 0, 0, 0), ("catch_up", 0, 0, 0), ("draw", 0, 0, 1), *OPEN[-2:]]
+DONE: list[Act] = [*DRAWN, *[("claim", 0, 0, 0), ("judge", 0, 0, 1)] * 4, ("catch_up", 0, 0, 0)]
+OUT: list[Act] = [*DONE, ("exclude", 0, 0, 0)]
+INSTEAD: list[Act] = [*OUT, ("catch_up", 0, 0, 0), ("claim", 1, 0, 0)]
+SETTLED: list[Act] = [*DONE, *[("adjudicate", 0, pick, 2) for pick in range(8)]]
+ALONE: list[Act] = [("convene", 0, 1, 1), ("begin_talk", 0, 0, 0), ("answer_alone", 0, 0, 2)]
+TALKS: list[Act] = [*ALONE, ("answer_alone", 1, 0, 1), ("discuss", 0, 0, 0)]
 LAST_UPLOAD = 4
 IN_THE_READING = 4
 PAIRS: dict[str, tuple[list[Act], Act, Act]] = {
@@ -65,6 +72,25 @@ PAIRS: dict[str, tuple[list[Act], Act, Act]] = {
     "correct twice": (JUDGED, ("correct", 0, 0, 1), ("correct", 0, 0, 2)),
     "sent twice": (JUDGED, ("again", 0, 0, 0), ("again", 0, 0, 0)),
     "two organizers": ([], ("leave", 0, 2, 0), ("leave", 1, 3, 0)),
+    "exclude twice": (DONE, ("exclude", 0, 0, 0), ("exclude", 1, 0, 2)),
+    "exclude and judge": (HELD, ("exclude", 0, 0, 0), ("judge", 0, 0, 1)),
+    "exclude and correct": (JUDGED, ("exclude", 0, 0, 0), ("correct", 0, 0, 2)),
+    "exclude and claim": (JUDGED, ("exclude", 0, 0, 0), ("claim", 0, 0, 0)),
+    "exclude and recompute": (DONE[:-1], ("work", 0, 0, 0), ("exclude", 1, 0, 0)),
+    "take back and recompute": (OUT, ("work", 0, 0, 0), ("take_back", 1, 0, 0)),
+    "take back twice": (OUT, ("take_back", 0, 0, 0), ("take_back", 1, 0, 0)),
+    "take back and judge instead": (INSTEAD, ("take_back", 0, 0, 0), ("judge", 0, 0, 0)),
+    "take back and decide": (INSTEAD, ("take_back", 0, 0, 0), ("decide", 1, 0, 1)),
+    "exclude and adjudicate": (DONE, ("exclude", 0, 0, 0), ("adjudicate", 1, 0, 2)),
+    "adjudicate twice": (DONE, ("adjudicate", 0, 0, 2), ("adjudicate", 1, 0, 1)),
+    "adjudicate and rule": (SETTLED, ("adjudicate", 0, 0, 1), ("rule", 1, 0, 1)),
+    "rule and look at labels": (SETTLED, ("work", 0, 0, 0), ("rule", 1, 0, 1)),
+    "answer and talk": (ALONE, ("answer_alone", 1, 0, 1), ("discuss", 0, 0, 0)),
+    "answer twice": (ALONE, ("answer_alone", 1, 0, 1), ("answer_alone", 1, 0, 0)),
+    "listen and talk": (ALONE, ("peek", 0, 0, 0), ("discuss", 1, 0, 0)),
+    "revise twice": (TALKS, ("revise", 0, 0, 1), ("revise", 0, 0, 0)),
+    "revise and end": (TALKS, ("revise", 0, 0, 1), ("end_talk", 0, 0, 0)),
+    "remark twice": (TALKS, ("remark", 0, 0, 0), ("remark", 0, 0, 0)),
 }
 TO_THE_END = bounded([*PAIRS][::4], [*PAIRS])
 """After which the campaign is judged to its end, which takes longer than all else."""

@@ -16,6 +16,7 @@ from django.utils import timezone
 from estimation import plans
 from estimation.models import Round
 from estimation.services import leftovers, rounds
+from judging import norming as norming_told
 from judging.models import (
     Assignment,
     BatchPair,
@@ -25,6 +26,7 @@ from judging.models import (
     Judgment,
     NormingAnswer,
     NormingPair,
+    NormingSession,
     Pair,
     SeniorGrade,
     Upload,
@@ -42,6 +44,7 @@ from judging.services import (
     judgments,
     members,
     norming,
+    seniors,
     taking_in,
 )
 from tests.drills.test_machine import NONE, Blow, Machine, _staged  # noqa: F401  (a fixture)
@@ -188,6 +191,32 @@ def talk_that_spoils_what_is_said_after(patch: Patch) -> None:
     patch.setattr(norming, "_refuse_outside", lambda *_: None)
 
 
+def talk_that_is_heard_before_it_begins(patch: Patch) -> None:
+    patch.setattr(norming_told, "refuse_blind", lambda _: None)
+
+
+def revision_that_is_not_written(patch: Patch) -> None:
+    """Who talked is told that they stand by another grade."""
+
+    def revise(*, session: NormingSession, by: User, pair: int, grade: int) -> NormingAnswer:
+        said = NormingAnswer.objects.get(pair=pair, person__user=by)
+        said.revised = grade
+        return said
+
+    patch.setattr(norming, "revise", revise)
+
+
+def senior_grade_that_is_not_written(patch: Patch) -> None:
+    """An organizer changes their mind, and the grade before stays."""
+    give = seniors.give
+
+    def first(*, pair: Pair, by: User, grade: int, reason: str) -> SeniorGrade:
+        there = SeniorGrade.objects.filter(pair=pair, ended=None).first()
+        return there or give(pair=pair, by=by, grade=grade, reason=reason)
+
+    patch.setattr(seniors, "give", first)
+
+
 def gold_that_people_are_told_of(patch: Patch) -> None:
     patch.setattr(gold, "refuse_in_use", lambda *_: None)
 
@@ -302,6 +331,32 @@ def a_talk_begins_before_all_have_answered(machine: Machine) -> None:
         machine.play("answer_alone", turn, turn, 1, NONE)
 
 
+def somebody_listens_to_who_judges_alone(machine: Machine) -> None:
+    machine.begin(slug="full", scene=0, plan=0)
+    for act in (("convene", 0, 1, 1), ("begin_talk", 0, 0, 0), ("answer_alone", 0, 0, 2)):
+        machine.play(*act, NONE)
+    assert NormingAnswer.objects.exists()
+    machine.play("peek", 0, 0, 0, NONE)
+
+
+def a_grade_changes_after_the_talk(machine: Machine) -> None:
+    a_talk_begins_before_all_have_answered(machine)
+    there = {(row.person.user.username, row.pair_id) for row in NormingAnswer.objects.all()}
+    assert there
+    for turn in range(4):
+        machine.play("revise", turn, turn, 1, NONE)
+    assert machine.world.revised.keys() & there
+
+
+def a_senior_grade_is_changed(machine: Machine) -> None:
+    machine.begin(slug="full", scene=5, plan=0)
+    machine.judge_some(who=0, times=3, choice=1)
+    for grade in (2, 1):
+        for pick in range(len(machine.world.seen.pairs)):
+            machine.play("adjudicate", 0, pick, grade, NONE)
+    assert 1 in machine.world.settled.values()
+
+
 def gold_is_named_in_a_talk(machine: Machine) -> None:
     machine.begin(slug="full", scene=0, plan=0)
     machine.play("gold", 0, 0, 2, NONE)
@@ -351,6 +406,9 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     all_leave: (last_organizer_may_leave,),
     a_rule_after_senior_grades: (rule_that_leaves_senior_grades,),
     a_talk_begins_before_all_have_answered: (talk_that_spoils_what_is_said_after,),
+    somebody_listens_to_who_judges_alone: (talk_that_is_heard_before_it_begins,),
+    a_grade_changes_after_the_talk: (revision_that_is_not_written,),
+    a_senior_grade_is_changed: (senior_grade_that_is_not_written,),
     gold_is_named_in_a_talk: (gold_that_people_are_told_of,),
     guest_without_end: (number_that_nobody_counts,),
     files_that_were_checked: (dismissal_of_what_is_in_use, taking_in_that_only_checks_again),

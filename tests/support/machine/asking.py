@@ -104,7 +104,7 @@ class Asking:
                 ("claim", "judge", "again", "correct", "skip", "later", "learn"), self.assessors()
             ),
             **dict.fromkeys(("begin_talk", "discuss", "end_talk", "call_in", "dissolve"), talks),
-            **dict.fromkeys(("answer_alone", "revise", "remark"), talks),
+            **dict.fromkeys(("answer_alone", "revise", "remark", "peek"), talks),
             **dict.fromkeys(("decide",), seen.unfinished),
             **dict.fromkeys(("decide_rest", "from_qrels"), seen.is_drawn),
             "ask_again": "skipped" in states,

@@ -36,6 +36,7 @@ from tests.support.journal import (
     differences,
 )
 from tests.support.machine.cuts import GONE
+from tests.support.machine.recalling import recalled
 from tests.support.machine.seen import RoundSeen, Seen
 from tests.support.machine.stage import LINK
 from tests.support.machine.told import QUOTED, Told
@@ -58,6 +59,7 @@ def faults(world: World) -> list[str]:
         *learners(seen),
         *seniors(seen),
         *talks(seen, told),
+        *recalled(world),
         *people(seen, told),
         *uploads(seen, told),
         *rounds(seen, told),

@@ -23,6 +23,7 @@ from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import one
 from tests.support.machine.cuts import nothing
+from tests.support.machine.recalling import LOOKS, Recalling
 from tests.support.machine.sorting import Sorting
 from tests.support.machine.stage import FILES, LINK, PEOPLE
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
@@ -34,6 +35,7 @@ ORGANIZERS: tuple[str, ...] = (
     "exclude", "take_back", "gold", "mix", "hold", "let_go_on", "teach", "examine", "admit",
     "adjudicate", "rule", "convene", "begin_talk", "discuss", "end_talk", "call_in", "dissolve",
     "take_in", "take_in_all", "dismiss",
+    *LOOKS,
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = (
     "claim", "judge", "again", "correct", "skip", "later", "enter",
@@ -42,7 +44,7 @@ ASSESSORS: tuple[str, ...] = (
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
-class World(Sorting):
+class World(Recalling, Sorting):
     """The acts, by their names."""
 
     # Rounds
