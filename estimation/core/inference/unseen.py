@@ -137,7 +137,7 @@ def _median_is_below(limit: float, values: FloatArray) -> bool:
     below = np.count_nonzero(values < limit)
     if 2 * below == len(values):
         return bool(np.median(values) < limit)
-    return 2 * below > len(values)
+    return bool(2 * below > len(values))
 
 
 def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
