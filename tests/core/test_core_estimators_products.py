@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.estimates import products
+from estimation.core.estimates import held_products, products
 from estimation.core.estimates.estimators import (
     finds_and_products,
     finds_of,
@@ -163,7 +163,7 @@ def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(
 
 def many_first(rows: sparse.csr_array) -> tuple[sparse.csr_array, int]:
     number = np.diff(rows.indptr)
-    many = number > products.few_runs(number)
+    many = number > held_products.few_runs(number)
     return rows[np.argsort(~many, kind="stable")], np.count_nonzero(many)
 
 
@@ -172,10 +172,10 @@ def many_first(rows: sparse.csr_array) -> tuple[sparse.csr_array, int]:
 def test_sums_of_held_products_are_those_of_the_last_pairs(
     filled: float, coupled: int, couples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "MOST_COUPLED", coupled)
-    monkeypatch.setattr(products, "MOST_COUPLES", couples)
+    monkeypatch.setattr(held_products, "MOST_COUPLED", coupled)
+    monkeypatch.setattr(held_products, "MOST_COUPLES", couples)
     rows, first = many_first(rows_of(700, 30, filled))
-    held, weights = products.Couples.of(rows, first), np.random.default_rng(5).random(700)
+    held, weights = held_products.Couples.of(rows, first), np.random.default_rng(5).random(700)
     a = rows.toarray()[held.first :]
     assert held.gram(weights) == close(a.T @ (a * weights[held.first :, None]))
     number = np.diff(rows.indptr)[held.first :]
@@ -193,7 +193,7 @@ def test_sums_of_held_products_of_equal_runs_are_equal() -> None:
     dense[:, 31] = dense[:, 3]
     rows, first = many_first(sparse.csr_array(dense))
     assert first < 900
-    total = products.Couples.of(rows, first).gram(np.random.default_rng(5).random(900))
+    total = held_products.Couples.of(rows, first).gram(np.random.default_rng(5).random(900))
     assert (total == total.T).all()
     assert (total[31] == total[3]).all()
     assert total[3, 31] == total[3, 3] > 0.0

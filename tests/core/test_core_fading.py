@@ -8,7 +8,7 @@ from scipy import sparse
 
 from estimation.core.arrays import FloatArray
 from estimation.core.estimates import products
-from estimation.core.estimates.products import Couples
+from estimation.core.estimates.held_products import Couples
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.looked_at import Rows
 from estimation.core.planning import fading

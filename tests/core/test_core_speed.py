@@ -24,7 +24,7 @@ from estimation.core.data.pool_ranks import (
     weights_by_rank,
 )
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.estimates import estimators, joint, products
+from estimation.core.estimates import estimators, held_products, joint, products
 from estimation.core.estimates.terms import linear_terms
 from estimation.core.inference import out_of_reach, reach, unseen
 from estimation.core.inference.out_of_reach import OutOfReach
@@ -86,7 +86,7 @@ def evaluated(
 @pytest.fixture
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of what is expected are taken as those of other pairs are."""
-    monkeypatch.setattr(products, "MOST_COUPLED", 0)
+    monkeypatch.setattr(held_products, "MOST_COUPLED", 0)
 
 
 @pytest.fixture
@@ -155,9 +155,9 @@ def test_products_of_what_is_expected_are_taken_once_for_all_batches(
 ) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
-    multiply, bits, taken, turned = products.Couples.of, returned._bits, [], []
+    multiply, bits, taken, turned = held_products.Couples.of, returned._bits, [], []
     counting = lambda rows, first: (taken.append(rows.nnz), multiply(rows, first))[1]  # noqa: E731
-    monkeypatch.setattr(products.Couples, "of", counting)
+    monkeypatch.setattr(held_products.Couples, "of", counting)
     monkeypatch.setattr(returned, "_bits", lambda rows: (turned.append(rows.nnz), bits(rows))[1])
     pool.kept.clear()
     for batches in (2, 3, 2):

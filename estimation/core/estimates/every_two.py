@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import column_sums
-
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray
 
@@ -67,20 +65,25 @@ class EveryTwo:
         """Return sum_i a_ij a_il of entries, (e,), shape (k, k), exactly symmetric."""
         above = self._above(data, data)
         total = above + above.T
-        np.fill_diagonal(total, column_sums(self.run, np.square(data), number=self.runs))
+        np.fill_diagonal(total, self._own(np.square(data)))
         return total
 
     def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
         total = self._above(left, right) + self._above(right, left).T
-        np.fill_diagonal(total, column_sums(self.run, left * right, number=self.runs))
+        np.fill_diagonal(total, self._own(left * right))
         return total
 
     def _above(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The sums for j < l; 0 elsewhere."""
         products = np.repeat(first[self.first], self.behind)
         products *= second[self.second]
-        return column_sums(self.cell, products, number=self.runs**2).reshape(self.runs, self.runs)
+        sums = np.bincount(self.cell, products, self.runs**2).reshape(self.runs, self.runs)
+        return np.asarray(sums, dtype=np.float64)
+
+    def _own(self, data: FloatArray) -> FloatArray:
+        """Sums of numbers of the entries of each run."""
+        return np.asarray(np.bincount(self.run, data, self.runs), dtype=np.float64)
 
 
 def are_few(bounds: Indices, runs: int) -> bool:

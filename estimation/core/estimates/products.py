@@ -3,14 +3,13 @@
 Where runs return the same pairs, BLAS adds these up many times faster than a sparse product does.
 But it splits a large product between threads, and then adds in another order. So it gets tiles
 that are too small to be split (OpenBLAS: m n k <= 2^18), and they are added up here, in order.
-48 runs fill the registers of every kernel: within a tile, too, each sum is one chain in the order
-of the pairs. The bits do not depend on the number of threads, nor, among machines with fused
-multiply-add, on the kernel.
+48 runs fill the registers of every kernel, and eights parts of them: within a tile, too, each sum
+is one chain in the order of the pairs. The bits do not depend on the number of threads, nor, among
+machines with fused multiply-add, on the kernel.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
-# Runs of a pair whose products are held one by one, and how many products are: 18 MB.
-MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
 
 
@@ -203,76 +200,6 @@ def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:
     return sparse.csr_array(entries, shape=(number, rows.shape[1]))
 
 
-def few_runs(number: Indices) -> int:
-    """Return the most runs of pairs whose products are held one by one.
-
-    From the number of runs that return each pair.
-    """
-    runs = np.arange(MOST_COUPLED + 1)
-    pairs = np.bincount(np.minimum(number, MOST_COUPLED + 1), minlength=MOST_COUPLED + 2)[:-1]
-    held = np.cumsum(pairs * runs * (runs + 1) // 2)
-    return int(np.count_nonzero(held <= MOST_COUPLES)) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class Couples:
-    """The products of every two runs of some pairs: sums of them for any weights are one pass.
-
-    Attributes
-    ----------
-    first : int
-        The position of the first of the pairs; all behind it are among them.
-    cells : csr_array, shape (pairs, k k)
-        a_ij a_il for j <= l.
-    """
-
-    first: int
-    cells: SparseMatrix
-
-    @classmethod
-    def of(cls, rows: SparseMatrix, first: int) -> Couples:
-        """Multiply out the last pairs.
-
-        Parameters
-        ----------
-        rows : csr_array, shape (n, k)
-            a_ij, columns ascending; of pairs of few runs (`few_runs`) behind the first ones.
-        first : int
-        """
-        number = np.diff(rows.indptr)[first:].astype(np.int64)
-        ends = np.append(0, np.cumsum(number * (number + 1) // 2))
-        cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
-        for runs in np.flatnonzero(np.bincount(number)).tolist():
-            pairs = np.flatnonzero(number == runs)
-            place = rows.indptr[first + pairs, None] + np.arange(runs)
-            one, other = np.triu_indices(runs)
-            here = ends[pairs, None] + np.arange(len(one))
-            columns, values = rows.indices[place], rows.data[place]
-            cells[here] = columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]
-            data[here] = values[:, one] * values[:, other]
-        shape = rows.shape[0] - first, rows.shape[1] ** 2
-        narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
-        place = cells.astype(narrow), ends.astype(narrow)
-        return cls(first, sparse.csr_array((data, *place), shape=shape))
-
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
-        found: FloatArray = self.grams(weights[self.first :, None])[0]
-        return found
-
-    def grams(self, weights: FloatArray) -> FloatArray:
-        """Return the same for several weights of these pairs alone, (pairs, n): (n, k, k)."""
-        total = np.asarray(self.cells.T @ weights, dtype=np.float64).T
-        runs = math.isqrt(total.shape[1])
-        above = total.reshape(-1, runs, runs)
-        return np.asarray(above + np.triu(above, 1).transpose(0, 2, 1), dtype=np.float64)
-
-    @property
-    def nbytes(self) -> int:
-        """What they take in memory."""
-        return sum(each.nbytes for each in (self.cells.data, self.cells.indices))
-
-
 @dataclass(frozen=True, eq=False)
 class _Filled:
     """A block of pairs of which runs return many.
@@ -303,23 +230,22 @@ class _Filled:
             padded = np.zeros(tiles.shape[:2], dtype=tiles.dtype)
             padded.reshape(-1)[: len(factors)] = factors
             tiles = tiles * padded[:, :, None, None]
-        return _symmetric_product(tiles)[: self.runs, : self.runs]
+        return _symmetric_product(tiles, self.runs)
 
     def powers(self) -> PowerSums:
-        second = np.square(self.tiles)
-        sums = (
-            _symmetric_product(self.tiles),
-            _symmetric_product(second),
-            _product(second * self.tiles, self.tiles),
+        second, runs = np.square(self.tiles), self.runs
+        return PowerSums(
+            _symmetric_product(self.tiles, runs),
+            _symmetric_product(second, runs),
+            _product(second * self.tiles, runs, self.tiles, runs),
         )
-        return PowerSums(*(each[: self.runs, : self.runs] for each in sums))
 
     def columns(self, numbers: FloatArray) -> FloatArray:
         """Return sum_i a_ij c_i for each column c, shape (k, c)."""
         pair, column = np.divmod(np.arange(numbers.size), numbers.shape[1])
         cells = pair * _padded(numbers.shape[1]) + column
         tiles = _tiles(numbers.ravel(), cells, numbers.shape)
-        return _product(self.tiles, tiles)[: self.runs, : numbers.shape[1]]
+        return _product(self.tiles, self.runs, tiles, numbers.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,24 +343,31 @@ def _padded(runs: int) -> int:
     return -(-runs // TILE_RUNS) * TILE_RUNS
 
 
-def _symmetric_product(tiles: FloatArray) -> FloatArray:
+def _widths(runs: int) -> list[int]:
+    """How many runs of each tile are multiplied: of the last one as many eights as it needs."""
+    return [min(TILE_RUNS, -(-left // 8) * 8) for left in range(runs, 0, -TILE_RUNS)]
+
+
+def _symmetric_product(tiles: FloatArray, runs: int) -> FloatArray:
     """The product of tiles with themselves: one half of it is that of the other."""
-    number = tiles.shape[2]
-    total = np.empty((number, TILE_RUNS, number, TILE_RUNS))
-    for first in range(number):
-        for second in range(first, number):
-            tile = _tile_product(tiles[:, :, first], tiles[:, :, second])
-            total[first, :, second] = tile
-            total[second, :, first] = tile.T
-    return total.reshape(number * TILE_RUNS, -1)
+    widths = _widths(runs)
+    total = np.empty((len(widths), TILE_RUNS, len(widths), TILE_RUNS))
+    for first, high in enumerate(widths):
+        for second, wide in enumerate(widths[first:], first):
+            tile = _tile_product(tiles[:, :, first, :high], tiles[:, :, second, :wide])
+            total[first, :high, second, :wide] = tile
+            total[second, :wide, first, :high] = tile.T
+    return total.reshape(len(widths) * TILE_RUNS, -1)[:runs, :runs]
 
 
-def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    total = np.empty((left.shape[2], TILE_RUNS, right.shape[2], TILE_RUNS))
-    for first in range(left.shape[2]):
-        for second in range(right.shape[2]):
-            total[first, :, second] = _tile_product(left[:, :, first], right[:, :, second])
-    return total.reshape(left.shape[2] * TILE_RUNS, -1)
+def _product(left: FloatArray, runs: int, right: FloatArray, columns: int) -> FloatArray:
+    heights, widths = _widths(runs), _widths(columns)
+    total = np.empty((len(heights), TILE_RUNS, len(widths), TILE_RUNS))
+    for first, high in enumerate(heights):
+        for second, wide in enumerate(widths):
+            tile = _tile_product(left[:, :, first, :high], right[:, :, second, :wide])
+            total[first, :high, second, :wide] = tile
+    return total.reshape(len(heights) * TILE_RUNS, -1)[:runs, :columns]
 
 
 def _tile_product(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -32,13 +32,8 @@ from ..arrays import (
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
-from ..estimates.products import (
-    Couples,
-    cross_product,
-    cross_products_alike,
-    few_runs,
-    first_rows,
-)
+from ..estimates.held_products import Couples, few_runs
+from ..estimates.products import cross_product, cross_products_alike, first_rows
 from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
