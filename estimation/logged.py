@@ -136,7 +136,7 @@ def _target(entry: AuditEntry) -> str:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Thing:
     """Things that an entry may be of: the columns from which their name is ``said``."""
 
     model: type[Model]
@@ -154,30 +154,30 @@ def _pair(topic: str, docno: str, other: str) -> str:
     return f"topic {topic}, {both}"
 
 
-def _of_pair(model: type[Model], before: str = "") -> Kind:
+def _of_pair(model: type[Model], before: str = "") -> Thing:
     names = ("topic__topic_id", "docno", "other")
-    return Kind(model, [f"{before}{name}" for name in names], _pair)
+    return Thing(model, [f"{before}{name}" for name in names], _pair)
 
 
 KINDS = {
-    "round": Kind(Round, ["number"], "round {}".format),
-    "batch": Kind(
+    "round": Thing(Round, ["number"], "round {}".format),
+    "batch": Thing(
         RoundBatch, ["number", "round__number"], "batch {} of round {}".format, key="batch"
     ),
-    "upload": Kind(Upload, ["name"], "file {}".format),
-    "run": Kind(Run, ["tag"], "run {}".format),
-    "campaign": Kind(Campaign, ["slug"], "campaign {}".format),
+    "upload": Thing(Upload, ["name"], "file {}".format),
+    "run": Thing(Run, ["tag"], "run {}".format),
+    "campaign": Thing(Campaign, ["slug"], "campaign {}".format),
     "pair": _of_pair(Pair),
     "assignment": _of_pair(Assignment, "pair__"),
     "judgment": _of_pair(Judgment, "assignment__pair__"),
     "goldpair": _of_pair(GoldPair, "pair__"),
-    "user": Kind(User, ["username"], str),
-    "membership": Kind(Membership, ["user__username"], str),
-    "exclusion": Kind(Exclusion, ["assessor__username"], str),
-    "crowdguest": Kind(CrowdGuest, ["user__username"], str),
-    "crowdlink": Kind(CrowdLink, ["name"], "crowd link {}".format),
-    "normingsession": Kind(NormingSession, ["title"], "norming session {}".format),
-    "machinejudge": Kind(MachineJudge, ["name"], "machine judge {}".format),
+    "user": Thing(User, ["username"], str),
+    "membership": Thing(Membership, ["user__username"], str),
+    "exclusion": Thing(Exclusion, ["assessor__username"], str),
+    "crowdguest": Thing(CrowdGuest, ["user__username"], str),
+    "crowdlink": Thing(CrowdLink, ["name"], "crowd link {}".format),
+    "normingsession": Thing(NormingSession, ["title"], "norming session {}".format),
+    "machinejudge": Thing(MachineJudge, ["name"], "machine judge {}".format),
 }
 """As pages call them; what else there is has no name but that of its kind."""
 CALLED = {

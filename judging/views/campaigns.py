@@ -15,6 +15,7 @@ from judging.forms import CampaignForm, DuplicateForm, blame, grade_rows, scale
 from judging.models import Campaign, User
 from judging.services import campaigns, duplicates
 from judging.services.campaigns import CampaignPlan
+from judging.views.already import leads_back
 
 
 def new(request: HttpRequest) -> HttpResponse:
@@ -89,6 +90,7 @@ def _look_again(
 
 
 @require_POST
+@leads_back("campaign-home", "slug")
 def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     _act(request, slug, campaigns.open_for_judging)
     messages.success(request, "The campaign is open: assessors can judge what is drawn.")
@@ -96,6 +98,7 @@ def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("campaign-home", "slug")
 def pause_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     _act(request, slug, campaigns.pause)
     told = "The campaign is paused: nobody is given anything to judge. What is in hand is saved."
@@ -104,6 +107,7 @@ def pause_campaign(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+@leads_back("campaign-home", "slug")
 def close_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     _act(request, slug, campaigns.close)
     messages.success(request, "The campaign is closed. Judgments and estimates stay as they are.")

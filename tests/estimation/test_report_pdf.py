@@ -234,3 +234,13 @@ def test_the_program_needs_no_django() -> None:
     program = "import sys, estimation.formats.pdf; print('django' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.strip() == b"False"
+
+
+@pytest.mark.slow
+def test_what_depends_on_grades_stands_on_one_line() -> None:
+    """A chip is as wide as its words, and not as those of findings are."""
+    way = {"name": "Grades", "people": 2, "labels": 9, "looks_at_grades": True, "measures": []}
+    body = render_to_string("estimation/_without_grounds.html", {"without": {"ways": [way]}})
+    document = pypdfium2.PdfDocument(pdf_report.printed(page(body)))
+    lines = document[0].get_textpage().get_text_bounded().splitlines()
+    assert any("depends on grades" in line for line in lines), lines

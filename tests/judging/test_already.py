@@ -149,6 +149,17 @@ def test_a_round_pauses_goes_on_and_ends_once(client: Client) -> None:
         assert_calm(client.post(path, follow=True), there)
 
 
+def test_a_campaign_is_opened_paused_and_closed_once(client: Client) -> None:
+    made = evaluation.with_material()
+    evaluation.drawn(made)
+    client.force_login(made.created_by)
+    for act in ("pause", "open", "close"):
+        path = address(f"campaign-{act}", made)
+        assert client.post(path).status_code == 302
+        client.get(reverse("home"))
+        assert_calm(client.post(path, follow=True), address("campaign-home", made))
+
+
 def test_what_was_only_checked_is_taken_in_or_removed_once(client: Client) -> None:
     made = factories.campaign()
     upload = factories.stored_upload(made, b"t9\tnine\n", name="more.tsv", kind="topics")
