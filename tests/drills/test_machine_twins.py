@@ -312,6 +312,16 @@ def exclusion_for_a_while(machine: Machine) -> None:
     assert len(machine.world.seen.exclusions) == 1
 
 
+def report_after_an_exclusion(machine: Machine) -> None:
+    """Estimates are there, and rest on a batch that lacks labels now."""
+    machine.begin(slug="full", scene=5, plan=0)
+    machine.judge_some(who=0, times=4, choice=1)
+    for act in (("catch_up", 0, 0, 0), ("exclude", 0, 0, 0), ("report", 0, 0, 0)):
+        machine.play(*act, NONE)
+    assert machine.world.seen.rounds[1].sets
+    assert machine.world.seen.rounds[1].used is None
+
+
 def a_rule_after_senior_grades(machine: Machine) -> None:
     machine.begin(slug="full", scene=5, plan=0)
     machine.judge_some(who=0, times=3, choice=1)
@@ -412,6 +422,7 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     gold_is_named_in_a_talk: (gold_that_people_are_told_of,),
     guest_without_end: (number_that_nobody_counts,),
     files_that_were_checked: (dismissal_of_what_is_in_use, taking_in_that_only_checks_again),
+    report_after_an_exclusion: (),
     exclusion_for_a_while: (
         exclusion_that_keeps_places,
         work_that_is_forgotten_when_it_comes_back,

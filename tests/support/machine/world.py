@@ -417,7 +417,7 @@ class World(Recalling, Sorting):
     def report(self, who: int, pick: int, choice: int) -> None:
         if (number := self._round(pick)) is None:
             return
-        there = self.seen.rounds[number].sets > 0
+        there = self.seen.rounds[number].used is not None  # none if its batches lack labels now
         self.send(
             self.organizer(who), "post", "reports/", {"round": number},
             expect={202} if there else {"nothing_to_report"},
