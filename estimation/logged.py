@@ -174,7 +174,7 @@ KINDS = {
     "user": Thing(User, ["username"], str),
     "membership": Thing(Membership, ["user__username"], str),
     "exclusion": Thing(Exclusion, ["assessor__username"], str),
-    "crowdguest": Thing(CrowdGuest, ["user__username"], str),
+    "crowdguest": Thing(CrowdGuest, ["account__username"], str),
     "crowdlink": Thing(CrowdLink, ["name"], "crowd link {}".format),
     "normingsession": Thing(NormingSession, ["title"], "norming session {}".format),
     "machinejudge": Thing(MachineJudge, ["name"], "machine judge {}".format),

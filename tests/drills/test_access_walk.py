@@ -96,8 +96,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "account/factors/codes/": (everybody(302), everybody(302)),  # asked who they are first
     "account/factors/passkeys/": (everybody(302), everybody(302)),
     "account/factors/recovery/": (NO, everybody(302)),
-    "account/factors/<int:pk>/remove/": (NO, (302, 302, 404, 404, 404)),
-    "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
+    "account/factors/<int:pk>/remove/": (NO, everybody(302)),  # others are led to their own
+    "account/keys/<int:pk>/revoke/": (NO, everybody(302)),  # others are led to their own
     "c/new/": ((302, 403, 200, 200, 200), (302, 403, 200, 200, 200)),
     CAMPAIGN: ((302, 302, 404, 200, 200), (302, 302, 404, 200, 200)),
     f"{CAMPAIGN}comments/": (organizing(), organizing()),
@@ -167,7 +167,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/rules/": (NO, organizing(302)),
     f"{CAMPAIGN}gold/<int:pk>/retire/": (NO, organizing(302)),
-    f"{CAMPAIGN}gold/<int:pk>/restore/": (NO, organizing(409)),  # it is in use
+    f"{CAMPAIGN}gold/<int:pk>/restore/": (NO, organizing(302)),  # it is in use
     f"{CAMPAIGN}judgments/<int:pk>/gold/": (NO, organizing(302)),
     f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}judgments/<int:pk>/senior/": (NO, organizing(409)),  # nobody has judged it
@@ -175,7 +175,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}links/": (organizing(), organizing(302)),
     f"{CAMPAIGN}links/<int:pk>/": (organizing(), NO),
     f"{CAMPAIGN}links/<int:pk>/close/": (NO, organizing(302)),
-    f"{CAMPAIGN}links/<int:pk>/reopen/": (NO, organizing(409)),  # it is open
+    f"{CAMPAIGN}links/<int:pk>/reopen/": (NO, organizing(302)),  # it is open
     f"{CAMPAIGN}links/<int:pk>/payments/": (organizing(), NO),
     f"{CAMPAIGN}queue/": (organizing(), organizing()),
     f"{CAMPAIGN}queue/seen/": (NO, organizing(302)),
@@ -190,7 +190,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}draw/": (NO, organizing(302)),
     f"{ROUND}end/": (NO, organizing(302)),
     f"{ROUND}pause/": (NO, organizing(302)),
-    f"{ROUND}resume/": (NO, organizing(409)),  # it does not pause
+    f"{ROUND}resume/": (NO, organizing(302)),  # it does not pause
     f"{ROUND}extend/": (NO, organizing(302)),
     f"{ROUND}preview/": (organizing(), organizing()),
     f"{ROUND}ranking/": (organizing(), organizing()),
@@ -208,7 +208,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}reports/names/": (NO, organizing()),
     f"{CAMPAIGN}work/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/": (organizing(), organizing()),
-    f"{CAMPAIGN}settings/open/": (NO, organizing(409)),
+    f"{CAMPAIGN}settings/open/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/pause/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/close/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/archive/": (NO, organizing(409)),  # it is open

@@ -22,7 +22,7 @@ WALKED: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}norming/sessions/<int:pk>/discuss/": (NO, organizing(302)),
     f"{CAMPAIGN}norming/sessions/<int:pk>/close/": (NO, organizing(302)),
     f"{CAMPAIGN}norming/sessions/<int:pk>/delete/": (NO, organizing(302)),
-    f"{CAMPAIGN}norming/sessions/<int:pk>/pairs/<int:pair>/remove/": (NO, organizing(409)),
+    f"{CAMPAIGN}norming/sessions/<int:pk>/pairs/<int:pair>/remove/": (NO, organizing(302)),
 }
 WALKED_BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}norming/<int:pk>/": {"pair": "1", "grade": "1"},
