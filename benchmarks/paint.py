@@ -98,6 +98,7 @@ def main() -> None:
     pages = every_page()
     for page in pages:
         session(page.who)
+    evaluation.worker_alive()  # long ago where building took long, and a site is not ready without
     connection.close()
     site = Site("sqlite", workers=0, like=Path(os.environ["EVALSITE_DATA"]))
     try:
