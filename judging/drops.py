@@ -116,7 +116,8 @@ def earlier(campaign: Campaign, last: Drop | None) -> list[EarlierDrop]:
     """Drops before the last with several files that are left, the newest first; in one query."""
     checked, refused = (Q(state=state) for state in LEFT)
     rows = campaign.uploads.exclude(drop="").exclude(kind=Upload.Kind.ARCHIVE, state__in=LEFT[:1])
-    told = rows.filter(state__in=LEFT).order_by().values("drop")
+    left = rows.filter(~Q(summary__has_key=CANCELED), state__in=LEFT)
+    told = left.order_by().values("drop")
     counted = told.annotate(
         at=Max("created"),
         good=Count("pk", filter=checked),

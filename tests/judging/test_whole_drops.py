@@ -17,6 +17,7 @@ from estimation.situation import Situation
 from judging import cards, drops
 from judging.clock import seconds_from_now
 from judging.models import AuditEntry, Campaign, Job, Upload
+from judging.selectors import CANCELED
 from judging.services import jobs, taking_in, uploads
 from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
@@ -210,6 +211,16 @@ def test_earlier_drops_keep_their_buttons(campaign: Campaign, organizer: Client)
     page = organizer.get(address("material", campaign)).content.decode()
     assert reverse("drop-dismiss", args=[campaign.slug, first]) in page
     assert reverse("drop-take-in", args=[campaign.slug, taking]) in page
+
+
+def test_canceled_files_of_earlier_drops_are_not_told_as_rejected(
+    campaign: Campaign, organizer: Client
+) -> None:
+    first = dropped(organizer, campaign, BAD, BAD)
+    dropped(organizer, campaign, BAD)
+    assert [each.id for each in drops.earlier(campaign, drops.latest(campaign))] == [first]
+    campaign.uploads.filter(drop=first).update(summary={CANCELED: True})
+    assert drops.earlier(campaign, drops.latest(campaign)) == []
 
 
 def test_programs_take_in_and_dismiss(campaign: Campaign, organizer: Client) -> None:
