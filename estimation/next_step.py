@@ -218,7 +218,7 @@ def _judging(found: Situation) -> NextStep:
     row = found.row
     numbers = Action("live", "See the ranking", (row.number,)) if row else None
     why = "Assessors judge, and the numbers follow."
-    return NextStep("judging", "Nothing to do", why, numbers, waits=True)
+    return NextStep("judging", "Nothing waits for you", why, numbers, waits=True)
 
 
 RULES: tuple[Rule, ...] = (

@@ -1,13 +1,15 @@
 """The bar of a campaign: state, how far it is, and the next step. For its organizers alone."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import template
 from django.http import HttpRequest
 from django.template.context import RequestContext
+from django.urls import reverse
 
 from estimation.next_step import TRANSIENT, next_step
-from estimation.situation import Situation
+from estimation.situation import Action, Situation
 from judging.access import ORGANIZER, roles, user_of
 from judging.models import Campaign
 
@@ -17,13 +19,14 @@ register = template.Library()
 @register.inclusion_tag("_campaign_bar.html", takes_context=True)
 def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
     """What `next_step` says of the campaign; a view that has looked already has its ``situation``
-    in the context. ``here`` is the page to come back to, where the request is not for it."""
+    in the context. ``here`` is the page to come back to, where the request is not for it; who is
+    ``there`` already, where one can watch, is not sent to it."""
     request: HttpRequest = context["request"]
     if ORGANIZER not in roles(user_of(request), campaign):
         return {}
     found: Situation = context.get("situation") or Situation(campaign)
     step = next_step(found)
-    here = request.get_full_path() if request.method == "GET" else ""
+    here = context.get("here", request.get_full_path() if request.method == "GET" else "")
     return {
         "campaign": campaign,
         "found": found,
@@ -31,9 +34,14 @@ def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
         "polls": step.state in TRANSIENT,
         "left": time_left(found.days_left) if found.campaign.state == "open" else "",
         "button": "btn small" if step.waits else "btn small primary",
-        "here": context.get("here", here),
+        "here": here,
+        "there": step.waits and leads_to(step.action, campaign) == urlsplit(here).path,
         "csrf_token": context.get("csrf_token"),
     }
+
+
+def leads_to(action: Action | None, campaign: Campaign) -> str:
+    return reverse(action.url, args=[campaign.slug, *action.arguments]) if action else ""
 
 
 def time_left(days: float | None) -> str:

@@ -283,6 +283,19 @@ def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+def test_who_looks_at_the_ranking_is_not_sent_to_it(campaign: Campaign) -> None:
+    evaluation.worker_alive()
+    judging(campaign)
+    client = Client()
+    client.force_login(campaign.created_by)
+    ranking = address("live", campaign, 1)
+    assert "See the ranking" in text(client.get(address("people", campaign)))
+    assert "See the ranking" not in text(client.get(ranking, {"measure": "P@2"}))
+    bar = client.get(address("campaign-bar", campaign), {"here": f"{ranking}?measure=P@2"})
+    assert "See the ranking" not in text(bar)
+
+
+@pytest.mark.slow
 def test_nobody_but_its_organizers_sees_the_bar(campaign: Campaign) -> None:
     judging(campaign)
     (anna,) = factories.assessors(campaign, "new-anna")
