@@ -171,6 +171,11 @@ def number(value: float | None, digits: int) -> str:
     return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
+def signed(value: float | None, digits: int) -> str:
+    """A difference for people, with its sign."""
+    return ("+" if value and value > 0 else "") + number(value, digits)
+
+
 def p_value(p: float) -> str:
     """A p-value: three decimals, or that it is smaller than they show."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -267,9 +272,9 @@ def comparison_figure(found: RunComparison) -> ComparisonFigure:
     return ComparisonFigure(
         comparison=found,
         forest=None if found.unknown else _difference_forest(found),
-        difference=_signed(found.difference, digits),
-        low=_signed(found.low, digits),
-        high=_signed(found.high, digits),
+        difference=signed(found.difference, digits),
+        low=signed(found.low, digits),
+        high=signed(found.high, digits),
         p=p_value(found.adjusted_p),
         verdict=_verdict(found),
         notes=[] if found.unknown else _notes_of_reach(found),
@@ -299,10 +304,6 @@ def _note(row: RankedRun, measure: str) -> str:
         if row.late
         else f"The sample reaches {reached} {row.tag}. "
     ) + "The difference is that of the sampled part; verdict and p allow for the rest."
-
-
-def _signed(value: float | None, digits: int) -> str:
-    return ("+" if value and value > 0 else "") + number(value, digits)
 
 
 def _verdict(found: RunComparison) -> str:

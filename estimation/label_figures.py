@@ -21,6 +21,7 @@ from estimation.agreement_figures import (
 from estimation.charts import confusions
 from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
 from estimation.core.inference.orders import places
+from estimation.figures import signed
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -285,7 +286,7 @@ def _line(row: Mapping[str, Any], machine: bool, place: ForestRow | None) -> Ass
         labels=row["labels"],
         shared=row["shared"],
         same=row["same"],
-        bias="–" if value is None else f"{value:+.{min(digits, 2)}f}".replace("-", "−"),
+        bias=signed(value, min(digits, 2)),
         spread=row["spread"],
         competence=row["competence"],
         informed=row["informed"],

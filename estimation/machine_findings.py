@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimation.agreement_figures import bounded
-from estimation.figures import number
+from estimation.figures import number, signed
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -82,11 +82,9 @@ def _bias(agreement: Mapping[str, Any]) -> Finding:
     value, low, high = agreement["bias"]
     word = "more lenient" if value > 0 else "stricter"
     if low is None or low <= 0.0 <= high:
-        bounds = "" if low is None else f" (95 % interval {low:+.2f} to {high:+.2f})"
-        text = (
-            f"It is neither surely stricter nor surely more lenient: {value:+.2f} grades{bounds}."
-        )
-        return Finding(OPEN, text)
+        bounds = "" if low is None else f" (95 % interval {signed(low, 2)} to {signed(high, 2)})"
+        text = "It is neither surely stricter nor surely more lenient"
+        return Finding(OPEN, f"{text}: {signed(value, 2)} grades{bounds}.")
     places = decimals((high - low) / 2)
     ends = sorted((abs(low), abs(high)))
     bounds = f"{ends[0]:.{places}f} to {ends[1]:.{places}f}"

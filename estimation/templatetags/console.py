@@ -26,7 +26,8 @@ def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
         return {}
     found: Situation = context.get("situation") or Situation(campaign)
     step = next_step(found)
-    here = context.get("here", request.get_full_path() if request.method == "GET" else "")
+    current = request.get_full_path() if request.method == "GET" else ""
+    here: str = context.get("here") or current
     return {
         "campaign": campaign,
         "found": found,

@@ -207,13 +207,13 @@ def thousands(number: float) -> str:
 @register.filter
 def signed(difference: float) -> str:
     """A difference in three decimals, with its sign."""
-    return f"{'+' if difference > 0 else ''}{figures.number(difference, 3)}"
+    return figures.signed(difference, 3)
 
 
 @register.filter
 def two_signed(difference: float) -> str:
     """A difference in two decimals, with its sign."""
-    return f"{'+' if difference > 0 else ''}{figures.number(difference, 2)}"
+    return figures.signed(difference, 2)
 
 
 @register.filter

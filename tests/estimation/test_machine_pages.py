@@ -182,7 +182,11 @@ AGREED: dict[str, Any] = {
         ({}, "note", "kappa with people is 0.51 (95 % interval 0.40 to 0.61); 60 % of"),
         ({}, "sure", "more lenient than people, by 0.31 grades on average (95 % interval 0.21 to"),
         ({"bias": [-0.3, -0.4, -0.2]}, "sure", "stricter than people, by 0.30 grades"),
-        ({"bias": [0.1, -0.1, 0.3]}, "open", "neither surely stricter nor surely more lenient"),
+        (
+            {"bias": [0.1, -0.1, 0.3]},
+            "open",
+            "neither surely stricter nor surely more lenient: +0.10 grades (95 % interval −0.10 to +0.30)",
+        ),
         ({"bias": [0.1, None, None]}, "open", "more lenient: +0.10 grades."),
         ({}, "note", "about 640 judgments here: with them, 400 judged pairs tell as much"),
         ({}, "note", "of DCG@10 as 1,040 would without"),

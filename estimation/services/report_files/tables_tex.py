@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from estimation import listings, report_data
-from estimation.figures import pairwise_figure, ranking_figure
+from estimation.figures import pairwise_figure, ranking_figure, signed
 from estimation.forecasts import forecast_figure
 from estimation.formats.latex import QUARTER, WIDE, head, table
 from estimation.models import EstimateSet, Round
@@ -191,7 +191,7 @@ def _agreement(row: Round, report: report_data.ReportData) -> str:
             f"{each.mean:.2f}",
             f"{each.shared:,}",
             "–" if each.same is None else share_reached(each.same),
-            "–" if each.above is None else f"{each.above:+.2f}".replace("-", "−"),
+            signed(each.above, 2),
         ]
         for each in report.people
     ]
