@@ -120,6 +120,7 @@ def looks(page: Page, each_look: Sequence[Look] = LOOKS) -> list[str]:
         found += [f"{name}: scrolls unseen: {each}" for each in page_checks.unsigned(page)]
         found += [f"{name}: covered: {each}" for each in page_checks.covered_labels(page)]
         found += [f"{name}: axis apart: {each}" for each in page_checks.apart(page)]
+        found += [f"{name}: sticks out: {each}" for each in page_checks.spilled(page)]
         found += [f"{name}: scrolls sideways: {each}" for each in page_checks.sideways(page)]
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
@@ -366,6 +367,7 @@ def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> Non
             "<tr><td><svg class='chart' width='60'></svg></td></tr></table>",
             "axis apart",
         ),
+        ("<h1>a</h1><p style='width: 9px'><b class='chip'>abcdefg</b></p>", "sticks out"),
         ("<h1>a</h1><div style='width: 500px'>b</div>", "scrolls sideways: <div style"),
     ],
 )

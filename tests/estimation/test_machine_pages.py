@@ -185,7 +185,7 @@ AGREED: dict[str, Any] = {
         (
             {"bias": [0.1, -0.1, 0.3]},
             "open",
-            "neither surely stricter nor surely more lenient: +0.10 grades (95 % interval −0.10 to +0.30)",
+            "nor surely more lenient: +0.10 grades (95 % interval −0.10 to +0.30)",
         ),
         ({"bias": [0.1, None, None]}, "open", "more lenient: +0.10 grades."),
         ({}, "note", "about 640 judgments here: with them, 400 judged pairs tell as much"),

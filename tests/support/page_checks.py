@@ -83,6 +83,11 @@ APART = """() => [...document.querySelectorAll("table:has(svg.axis)")]
     return [...table.querySelectorAll("td svg.chart")].filter((row) => row.checkVisibility())
       .some((row) => ends(row).some((end, n) => Math.abs(end - axis[n]) > 2));
   }).map((e) => e.outerHTML.slice(0, 120))"""
+SPILLED = """() => [...document.querySelectorAll(".chip, .btn")].filter((e) => e.checkVisibility())
+  .filter((e) => { const around = e.parentElement.closest("td, th, li, dd, p, div, section, body");
+    return getComputedStyle(around).overflowX === "visible"
+      && e.getBoundingClientRect().right > around.getBoundingClientRect().right + 1; })
+  .map((e) => e.outerHTML.slice(0, 120))"""
 SIDEWAYS = """() => {
   const page = document.scrollingElement, width = page.clientWidth;
   if (page.scrollWidth <= width) return [];
@@ -140,6 +145,11 @@ def covered_labels(page: Page) -> list[str]:
 def apart(page: Page) -> list[str]:
     """Tables of plots whose axis is not as wide as their rows, or stands elsewhere."""
     return list(page.evaluate(APART))
+
+
+def spilled(page: Page) -> list[str]:
+    """Chips and buttons that stick out of what they stand in, maybe over its neighbor."""
+    return list(page.evaluate(SPILLED))
 
 
 def sideways(page: Page) -> list[str]:
