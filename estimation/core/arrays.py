@@ -154,6 +154,11 @@ def divided(part: FloatArray, of: FloatArray, where: BoolArray) -> FloatArray:
         return np.where(where, part / of, 0.0)
 
 
+def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    """Return parts of what they are parts of; 0 where that is nothing."""
+    return divided(part, of, of > 0.0)
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return " (did you mean ...?)" with the known names that are most like a wrong one, if any."""
     by_case, wrong = {each.lower(): each for each in known}, str(name).lower()

@@ -26,8 +26,8 @@ from ..arrays import (
     IntArray,
     SparseMatrix,
     array_digest,
-    divided,
     mixed_bits,
+    share_of,
 )
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
@@ -268,7 +268,7 @@ def _factor(drawn: Drawn, constant: float | None) -> FloatArray:
         return drawn.factor
     chance = drawn.rate if constant is None else np.minimum(1.0, constant * drawn.rate)
     most = 0.0 if constant is None else 1.0
-    return np.divide(1.0 - most * chance, chance, out=np.zeros_like(chance), where=chance > 0.0)
+    return share_of(1.0 - most * chance, of=chance)
 
 
 def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: FloatArray) -> Rows:
@@ -344,11 +344,6 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
     squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
     return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
-
-
-def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
-    """Return parts of what they are parts of; 0 where that is nothing."""
-    return divided(part, of, of > 0.0)
 
 
 def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, column_sums
+from ...arrays import BoolArray, FloatArray, IntArray, column_sums, share_of
 from ...measures.table import document_gains
 from ...sampling.goals import Goal, effective_weights
 from .grade_models import GradeModel, check_grade_model
@@ -305,7 +305,7 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
     place = _places(second, first)  # where the documents of the second run stand in the first
     back = _places(first, second)
     missed, mean = gain.missed[second], gain.first[second]
-    shared, stopped = (_divided(each[second], missed) for each in (gain.missed_twice, gain.mixed))
+    shared, stopped = (share_of(m[second], of=missed) for m in (gain.missed_twice, gain.mixed))
     ranks = np.arange(1, second.shape[1] + 1)
     before = _before(gain.missed[first])
     total = np.zeros(len(first))
@@ -318,11 +318,6 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
         stops = np.where(place == at, gain.second[z][:, None], stops)
         total += before[:, at] / (at + 1) * (prefix * stops / ranks).sum(axis=1)
     return total
-
-
-def _divided(above: FloatArray, below: FloatArray) -> FloatArray:
-    """The quotient, 0 where both are."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
 
 
 def _places(slots: IntArray, other: IntArray) -> IntArray:
