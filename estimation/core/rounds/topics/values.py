@@ -53,29 +53,6 @@ class JudgedTopics:
     noise_measured: bool  # whether any document has two judgments; without, there are no rows
 
 
-def topic_values(
-    pool: Pool,
-    *,
-    labels: LabelRows,
-    measure: Measure,
-    max_grade: int,
-    topics: IntArray | None = None,
-    runs: Sequence[str] | None = None,
-) -> FloatArray:
-    """Return the value of every run on topics whose documents are all judged.
-
-    Parameters, errors and meaning are those of `judged_topics`.
-
-    Returns
-    -------
-    ndarray of float64, shape (u, k)
-    """
-    found = judged_topics(
-        pool, labels=labels, measure=measure, max_grade=max_grade, topics=topics, runs=runs
-    )
-    return found.value
-
-
 def judged_topics(
     pool: Pool,
     *,
