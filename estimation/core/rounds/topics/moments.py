@@ -75,8 +75,8 @@ def value_moments(
     gain = GainMoments.of(pool, measure, model)
     if measure.is_linear:
         weights = pool.entry_weights(measure) * len(pool.topics)
-        mean = _entry_sums(pool, weights * gain.first[pool.entry_pair])
-        variance = _entry_sums(pool, weights**2 * gain.variance[pool.entry_pair])
+        mean = entry_sums(pool, weights * gain.first[pool.entry_pair])
+        variance = entry_sums(pool, weights**2 * gain.variance[pool.entry_pair])
         return Moments(mean[:, columns], variance[:, columns])
     found = [err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain) for run in runs]
     mean, second = (np.stack(each, axis=1) for each in zip(*found, strict=True))
@@ -192,17 +192,16 @@ def _linear_moments(
     """Means (T, runs) of the goal's runs, and the summed variance of what it compares."""
     topics = len(pool.topics)
     expected = pool.entry_weights(measure) * gain.first[pool.entry_pair]
-    means = _entry_sums(pool, expected) * topics
+    means = entry_sums(pool, expected) * topics
     lambdas = effective_weights(pool, goal, measure) * topics
     variance = column_sums(pool.topic, lambdas**2 * gain.variance[:-1], number=topics)
     return means[:, [pool.run_index(tag) for tag in goal.all_runs]], variance
 
 
-def _entry_sums(pool: Pool, values: FloatArray) -> FloatArray:
+def entry_sums(pool: Pool, values: FloatArray) -> FloatArray:
     """Add up values of entries by topic and run, shape (T, k)."""
     topics, runs = len(pool.topics), len(pool.runs)
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, values, number=topics * runs).reshape(topics, runs)
+    return column_sums(pool.entry_cell, values, number=topics * runs).reshape(topics, runs)
 
 
 def _err_goal_moments(
