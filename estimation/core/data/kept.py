@@ -6,12 +6,14 @@ is no state which could disagree with them.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 Result = TypeVar("Result")
+nbytes = attrgetter("nbytes")  # a `size`: what results take in memory
 
 
 def kept(
