@@ -23,7 +23,7 @@ def kept(
     work: Callable[[], Result],
     *,
     most: int = 1,
-    size: Callable[[Result], int] = lambda _: 1,
+    size: Callable[[Any], int] = lambda _: 1,
 ) -> Result:
     """Return what was worked out before, or work it out now.
 
