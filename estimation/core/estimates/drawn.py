@@ -241,8 +241,7 @@ def _repeated(
     first = np.zeros(len(row), dtype=bool)
     first[np.unique(row, return_index=True)[1]] = True
     variance = np.where(first, labels.variance[row], 0.0)
-    repeated = replace(labels, mean=labels.mean[row], number=labels.number[row], variance=variance)
-    return weights[row], repeated, inclusion[row]
+    return weights[row], replace(labels.of(row), variance=variance), inclusion[row]
 
 
 def check_sample(pool: Pool, design: Design, sample: Sample) -> None:

@@ -167,12 +167,8 @@ def importance_sampling(
     if inclusion is None:
         inclusion = drawn_probabilities(probability, draws=draws)
     weights, some = filled_rows(weights)
-    labels, probability, counts, inclusion = (
-        labels.of(some),
-        probability[some],
-        counts[some],
-        inclusion[some],
-    )
+    labels, probability = labels.of(some), probability[some]
+    counts, inclusion = counts[some], inclusion[some]
     stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
     value = _weighted_total(weights, multiplier) / draws
