@@ -169,11 +169,10 @@ def goal_moments(pool: Pool, *, goal: Goal, measure: Measure, model: GradeModel)
     """
     if measure.family == "ratio":
         mean, variance = _ratio_goal_moments(pool, goal, measure, model)
-    elif measure.is_linear:
-        mean, variance = _linear_moments(pool, goal, measure, GainMoments.of(pool, measure, model))
     else:
         gain = GainMoments.of(pool, measure, model)
-        mean, variance = _err_goal_moments(pool, goal, measure, gain)
+        of_goal = _linear_moments if measure.is_linear else _err_goal_moments
+        mean, variance = of_goal(pool, goal, measure, gain)
     return GoalMoments(_contrasts(goal, mean), variance)
 
 
