@@ -243,7 +243,7 @@ class _Topic:
     ) -> tuple[FloatArray, FloatArray]:
         """The covariance of the values, and what was expected of it; of a ratio of nothing 0."""
         weights = self.sample.weights
-        covariance = result.design_covariance(weights)
+        covariance = quadratic_form(result.moved, weights)
         expected = np.zeros_like(covariance)
         if result.scale == 0.0 or (moments is None and not noise.any()):
             return covariance, expected
