@@ -186,18 +186,14 @@ class ReportFile(CampaignView):
 
 def round_asked_for(campaign: Campaign, asked: dict[str, Any]) -> Round:
     """The round that was asked for. A measure it does not have is an error."""
-    row = (
-        round_of(campaign, asked["round"])
-        if "round" in asked
-        else selectors.current_round(campaign)
-    )
+    number = asked.get("round")
+    row = selectors.current_round(campaign) if number is None else round_of(campaign, number)
     if row is None:
         raise exceptions.NotFound("There is no round yet.")
-    if asked.get("measure", row.measure) not in selectors.measures_of(row):
-        there = selectors.measures_of(row)
-        told = f"Expected one of {', '.join(there)}, not {asked['measure']!r}"
-        expected = f"{told}{nearest(asked['measure'], there)}."
-        raise serializers.ValidationError({"measure": [expected]})
+    measure, there = asked.get("measure", row.measure), selectors.measures_of(row)
+    if measure not in there:
+        told = f"Expected one of {', '.join(there)}, not {measure!r}"
+        raise serializers.ValidationError({"measure": [f"{told}{nearest(measure, there)}."]})
     return row
 
 

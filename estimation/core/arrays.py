@@ -107,13 +107,12 @@ def check_number(
     *,
     name: str,
     least: float | None = None,
-    above: float = 0.0,
     error: type[ValueError] = ValueError,
 ) -> None:
-    """Raise an error unless a value is a finite number of at least `least`, else above `above`."""
+    """Raise an error unless a value is a finite number of at least `least`, by default above 0."""
     number = cast("float", value) if is_number(value) else math.nan
-    if not (math.isfinite(number) and (number > above if least is None else number >= least)):
-        allowed = f"above {above:g}" if least is None else f"of at least {least:g}"
+    if not (math.isfinite(number) and (number > 0.0 if least is None else number >= least)):
+        allowed = "above 0" if least is None else f"of at least {least:g}"
         raise error(f"{name} must be a finite number {allowed}, not {shown(value)}")
 
 
@@ -152,6 +151,11 @@ def divided(part: FloatArray, of: FloatArray, where: BoolArray) -> FloatArray:
     """Return part / of where it is meant, and 0 elsewhere; NumPy's own mask takes twice as long."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(where, part / of, 0.0)
+
+
+def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    """Return parts of what they are parts of; 0 where that is nothing."""
+    return divided(part, of, of > 0.0)
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

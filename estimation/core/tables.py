@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Columns: TypeAlias = dict[str, list[Any]]
 
@@ -102,19 +102,12 @@ def _all_numbers(column: Sequence[object]) -> bool:
     return all(value is None or isinstance(value, int | float) for value in column)
 
 
-_CELLS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
-    (bool, lambda value: "yes" if value else "no"),
-    (float, lambda value: f"{value:.4g}"),
-)
-
-
 def _cell(value: object) -> str:
     if value is None:
         return UNKNOWN
-    for kind, write in _CELLS:
-        if isinstance(value, kind):
-            return write(value)
-    return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

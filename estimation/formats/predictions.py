@@ -166,7 +166,7 @@ class _Reader(LineReader):
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
         count = self._columns or len(chunk[: chunk.find(b"\n") + 1].split())
-        cells = _split_plain(chunk, count) if count in self._forms else None
+        cells = split_cells(chunk, count) if count in self._forms else None
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
@@ -243,10 +243,6 @@ class _Reader(LineReader):
             message = f"expected probabilities that sum to 1, found a sum of {total:.6g}"
             wrong["probabilities"] = message
         return wrong
-
-
-def _split_plain(chunk: bytes, columns: int) -> PlainLines | None:
-    return split_cells(chunk, columns)
 
 
 def _arranged(lines: Lines, reader: _Reader, total: int) -> PredictionFile:

@@ -120,7 +120,7 @@ class _Reader(LineReader):
             first, chunk = self._without_head(first, chunk)
             if not chunk:
                 return
-        cells = _split_plain(chunk)
+        cells = split_cells(chunk, len(_COLUMNS))
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
@@ -175,10 +175,6 @@ class _Reader(LineReader):
         self._other_tags.add(tag)
         wanted = f"expected the tag {show(self.tag)} of line {self._tag_line} in the whole file"
         return f"{wanted}, found {show(tag)}"
-
-
-def _split_plain(chunk: bytes) -> PlainLines | None:
-    return split_cells(chunk, len(_COLUMNS))
 
 
 def _warn_of_ranks(lines: Lines, problems: Problems) -> None:

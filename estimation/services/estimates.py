@@ -147,12 +147,10 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
     runs = (set(late), last.left_out, last.withdrawn)
-    known = (last.batches, last.earlier, last.look, last.label_digest, runs)
-    labels = inputs.gathered.label_digest
-    look, late_now = inputs.look, set(inputs.late)
-    runs_now = (late_now, inputs.left_out, inputs.withdrawn)
-    now = (inputs.batches, inputs.earlier, look, labels, runs_now)
-    return known == now
+    runs_now = (set(inputs.late), inputs.left_out, inputs.withdrawn)
+    known = (last.batches, last.earlier, last.look, last.label_digest)
+    now = (inputs.batches, inputs.earlier, inputs.look, inputs.gathered.label_digest)
+    return (known, runs) == (now, runs_now)
 
 
 def is_due(row: Round, inputs: Inputs) -> bool:

@@ -79,7 +79,7 @@ def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
     _, larger = ensure(
         campaign,
         depth=columns.depth,
-        kind=_kind_of(columns),
+        kind=kind_of(columns),
         topics=columns.topics,
         runs_of=campaign.runs.filter(tag__in=[*columns.runs, *tags]),
     )
@@ -95,7 +95,7 @@ def without_withdrawn(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str
     return restricted(columns, set(columns.runs) - set(tags)), tags
 
 
-def _kind_of(columns: Pool) -> PoolKind:
+def kind_of(columns: Pool) -> PoolKind:
     if columns.is_of_preferences:
         return PoolKind.PREFERENCES
     return PoolKind.DOCUMENTS if columns.score is None else PoolKind.SCORED

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from django.db import transaction
 
+from estimation import scales
 from estimation.core.arrays import FloatArray
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
@@ -129,7 +130,7 @@ def _scale_end(row: Round, pool: Pool) -> float | None:
     measure, best = designing.measures_of(row)[0], row.campaign.max_grade
     of_gain = measure.family == "gain"
     most = largest_values(pool, measure, best=measure.max_utility(best) if of_gain else best)
-    return _finite(float(most.max()))
+    return scales.finite(float(most.max()))
 
 
 def _hours(row: Round, promised: dict[str, Any]) -> float:
@@ -267,10 +268,10 @@ def _widths(
     return {
         "measure": str(measure),
         "half_widths": [
-            {"run": tag, "half_width": _finite(width)}
+            {"run": tag, "half_width": scales.finite(width)}
             for tag, width in zip(runs, half_widths.tolist(), strict=True)
         ],
-        "difference": _finite(difference),
+        "difference": scales.finite(difference),
     }
 
 
@@ -324,7 +325,7 @@ def _budgets(row: Round, most: float) -> list[int]:
 
 def _points(budgets: Sequence[int], widths: np.ndarray) -> list[dict[str, Any]]:
     return [
-        {"budget": budget, "half_width": _finite(float(np.mean(line)))}
+        {"budget": budget, "half_width": scales.finite(float(np.mean(line)))}
         for budget, line in zip(budgets, widths, strict=True)
     ]
 
@@ -341,7 +342,7 @@ def _guaranteed(row: Round, pool: Pool, design: Design) -> float | None:
         prior=designing.prior_of(row, pool),
         max_grade=row.campaign.max_grade,
     )
-    return _finite(float(np.median(widths)))
+    return scales.finite(float(np.median(widths)))
 
 
 def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:
@@ -370,7 +371,3 @@ def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:
         "docno": pool.docno[pair].decode(),
         "probability": float(design.inclusion()[pair]),
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if np.isfinite(number) else None

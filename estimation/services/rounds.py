@@ -45,8 +45,7 @@ def draft(*, campaign: Campaign, by: User, plan: RoundPlan) -> Round:
     """
     with transaction.atomic():
         campaign = campaigns.lock(campaign.pk)
-        if campaign.state == Campaign.State.CLOSED:
-            raise UserError("campaign_closed", "This campaign is closed.", status=409)
+        campaigns.refuse_if_closed(campaign)
         plan = completed(plan)
         values = _checked(campaign, plan)
         _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())

@@ -93,10 +93,7 @@ def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
     if earlier.pool is None or earlier.pool_id == row.pool_id:
         return ""
     smaller = pools.load(earlier.pool)
-    if (smaller.score is None, smaller.is_of_preferences) != (
-        pool.score is None,
-        pool.is_of_preferences,
-    ):
+    if pools.kind_of(smaller) != pools.kind_of(pool):
         return "its measures are about other parts of the runs"
     try:
         place_of_pairs(smaller, pool)

@@ -45,7 +45,7 @@ class _Reader(LineReader):
 
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
-        cells = _split_plain(chunk)
+        cells = split_cells(chunk, _COLUMNS)
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
@@ -97,10 +97,6 @@ class _Reader(LineReader):
         else:
             message = f"expected one grade for {pair}, found {earlier} on line {before} and {grade}"
             self.problems.error(line, "grade", message)
-
-
-def _split_plain(chunk: bytes) -> PlainLines | None:
-    return split_cells(chunk, _COLUMNS)
 
 
 def grades_by_pair(lines: Lines) -> dict[tuple[str, str], int]:

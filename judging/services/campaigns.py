@@ -158,6 +158,11 @@ def plan_of(campaign: Campaign) -> CampaignPlan:
     )
 
 
+def refuse_if_closed(campaign: Campaign) -> None:
+    if campaign.state == Campaign.State.CLOSED:
+        raise UserError("campaign_closed", "This campaign is closed.", status=409)
+
+
 def lock(campaign_id: int) -> Campaign:
     """Locks the campaign's row, before any other lock, and reads it.
 

@@ -21,7 +21,7 @@ def take_in(*, upload: Upload, by: User, confirmed: dict[str, Any] | None = None
     (409).
     """
     with transaction.atomic():
-        uploads.refuse_if_closed(campaigns.lock(upload.campaign_id))
+        campaigns.refuse_if_closed(campaigns.lock(upload.campaign_id))
         if upload.kind == Upload.Kind.ARCHIVE:
             raise UserError("archive", _unpacked(upload), status=409)
         if upload.replaces_id is not None:
@@ -45,7 +45,7 @@ def take_in_drop(*, campaign: Campaign, by: User, drop: str) -> int:
     Raises UserError ``topics_missing`` (409), ``campaign_closed`` (409).
     """
     with transaction.atomic():
-        uploads.refuse_if_closed(campaigns.lock(campaign.pk))
+        campaigns.refuse_if_closed(campaigns.lock(campaign.pk))
         rows = campaign.uploads.filter(drop=drop, replaces=None)
         taken = _made_due(rows.exclude(kind=Upload.Kind.ARCHIVE), campaign=campaign)
         if taken:

@@ -100,7 +100,7 @@ def store(
     Raises UserError: ``too_large`` (413), ``kind_unknown``, ``campaign_closed`` (409),
     ``storage_full`` (507); ``being_drawn`` (409) for one that replaces another.
     """
-    refuse_if_closed(campaign)
+    campaigns.refuse_if_closed(campaign)
     if file.size > settings.UPLOAD_MAX_BYTES:
         limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
         message = f"{shown_name(name)} is too large: expected {limit}."
@@ -145,11 +145,6 @@ def _save(upload: Upload, by: User) -> None:
 def new_drop() -> str:
     """What files that come at once have in common."""
     return uuid.uuid4().hex
-
-
-def refuse_if_closed(campaign: Campaign) -> None:
-    if campaign.state == Campaign.State.CLOSED:
-        raise UserError("campaign_closed", "This campaign is closed.", status=409)
 
 
 def refuse_while_drawn(upload: Upload) -> None:

@@ -26,7 +26,7 @@ from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.designs import QueryDesign
 from estimation.core.rounds.topics.estimators import ratio_estimate
 from estimation.core.rounds.topics.grade_models import uniform_grades
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
@@ -132,7 +132,7 @@ class Given:
 
     def topic_values(self, pairs: list[int], grades: list[int], **options: object) -> object:
         settings = {"labels": self.rows(pairs, grades), "measure": DCG, "max_grade": 3}
-        return topic_values(self.pool, **(settings | options))
+        return judged_topics(self.pool, **(settings | options)).value
 
     def ratio(self, **options: object) -> object:
         settings = {"weight": np.ones(2), "counts": whole([1, 1])}

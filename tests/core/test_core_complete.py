@@ -18,7 +18,7 @@ from estimation.core.estimates.complete import complete_values, expected_values
 from estimation.core.estimates.ratios import judged_ratios
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import document_gains, parse_measure
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from tests.core.naive_values import WAYS, naive_order, naive_value
 
 Scores = dict[str, dict[str, dict[str, float]]]  # run, topic, docno
@@ -251,7 +251,7 @@ def test_what_is_estimated_from_everything_is_the_same() -> None:
         labels = LabelRows(np.arange(len(pool)), grades)
         found = complete_values(pool, grades=grades, measures=MEASURES, max_grade=BEST)
         for measure, values in zip(MEASURES, found, strict=True):
-            judged = topic_values(pool, labels=labels, measure=measure, max_grade=BEST)
+            judged = judged_topics(pool, labels=labels, measure=measure, max_grade=BEST).value
             assert values == pytest.approx(judged, **EXACT), str(measure)
             if measure.family == "ratio":
                 assert values == pytest.approx(

@@ -27,6 +27,7 @@ from estimation.core.rounds.active.values import (
     TopicResult,
     TopicSample,
     added_products,
+    quadratic_form,
     topic_line,
     topic_result,
 )
@@ -142,7 +143,7 @@ def design_covariance(
     rows = LabelRows(np.repeat(np.arange(len(state.pair)), number), labels.grade)
     judged = pair_labels(rows, pairs=len(state.pair), measure=DCG)
     result, line = linearized(over, steps, state.pair, judged.mean)
-    design = result.design_covariance(weights)
+    design = quadratic_form(result.moved, weights)
     noise = (weights.single**2 - np.diag(weights.quadratic)) * judged.noise
     return result.value, design + added_products(line.rows(state.pair), noise), design
 

@@ -20,7 +20,7 @@ from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.research.simulation import true_topic_values
 from tests.core.comparing import OF_ONE_RUN, close
@@ -133,7 +133,7 @@ def values_of(joined: Pool, grades: np.ndarray, measure: Measure) -> np.ndarray:
     if measure.family == "ratio":
         return true_topic_values(joined, grades=grades, measure=measure).mean(axis=0)
     labels = LabelRows(np.arange(len(joined)), grades)
-    return topic_values(joined, labels=labels, measure=measure, max_grade=BEST).mean(axis=0)
+    return judged_topics(joined, labels=labels, measure=measure, max_grade=BEST).value.mean(axis=0)
 
 
 @pytest.mark.parametrize("measure", [DCG, ERR], ids=str)

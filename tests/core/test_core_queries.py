@@ -23,7 +23,7 @@ from estimation.core.rounds.topics.distributions import proportional
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
 from estimation.core.rounds.topics.moments import goal_moments
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal
 from estimation.research.simulation import true_values
@@ -281,7 +281,7 @@ def test_a_budget_for_everything_is_a_census() -> None:
     found = evaluate(
         pool, TopicRound(design, sample), labels=labels, measures=[measure], max_grade=3
     )
-    truth = topic_values(pool, labels=labels, measure=measure, max_grade=3).mean(axis=0)
+    truth = judged_topics(pool, labels=labels, measure=measure, max_grade=3).value.mean(axis=0)
     assert found.results[0].estimate.value == pytest.approx(truth, **EXACT)
     assert found.results[0].estimate.se.tolist() == [0, 0, 0]
     assert (found.judged_pairs, found.draws) == (len(pool), None) == (total, None)
@@ -307,7 +307,7 @@ def test_standard_errors_and_intervals_keep_their_word(estimator: str) -> None:
     pool, grades, model = synthetic(150, seed=6)
     measure = parse_measure("ERR")
     labels = LabelRows(np.arange(len(pool)), grades)
-    truth = topic_values(pool, labels=labels, measure=measure, max_grade=3).mean(axis=0)
+    truth = judged_topics(pool, labels=labels, measure=measure, max_grade=3).value.mean(axis=0)
     design = make_query_design(
         pool,
         goal=goals.absolute(*RUNS),
@@ -341,22 +341,22 @@ def test_values_are_those_of_the_formulas() -> None:
     labels = LabelRows(np.arange(len(pool)), grades)
     for text in ("DCG@5", "RBP(p=0.7)", "P(rel=2)@3"):
         measure = parse_measure(text)
-        values = topic_values(pool, labels=labels, measure=measure, max_grade=3)
+        values = judged_topics(pool, labels=labels, measure=measure, max_grade=3).value
         truth = true_values(pool, grades=grades, measure=measure)
         assert values.mean(axis=0) == pytest.approx(truth, **EXACT)
-    err = topic_values(pool, labels=labels, measure=parse_measure("ERR@2"), max_grade=3)
+    err = judged_topics(pool, labels=labels, measure=parse_measure("ERR@2"), max_grade=3).value
     kept = (pool.run == 0) & (pool.topic[pool.entry_pair] == 4)
     y = grades[pool.entry_pair[kept]][np.argsort(pool.rank[kept])]
     g = (2.0 ** y[:2] - 1) / 8
     assert err[4, 0] == pytest.approx(g[0] + (1 - g[0]) * g[1] / 2, **EXACT)
-    some = topic_values(
+    some = judged_topics(
         pool,
         labels=labels,
         measure=parse_measure("ERR@2"),
         max_grade=3,
         topics=np.array([7, 4]),
         runs=["gamma", "alpha"],
-    )
+    ).value
     assert np.array_equal(some, err[[7, 4]][:, [2, 0]])
 
 
@@ -366,12 +366,12 @@ def test_several_judgments_count_by_the_mean_of_their_gains(pool: Pool) -> None:
     options = {"max_grade": 2, "topics": np.array([0]), "runs": ["alpha"]}
     g = [(0 + 0.75 + 0.75) / 3, 0.25]
     for order in ([0, 1, 2, 3, 4], [4, 2, 3, 1, 0]):
-        found = topic_values(
+        found = judged_topics(
             pool,
             labels=LabelRows(pair[order], grade[order]),
             measure=parse_measure("ERR@3"),
             **options,
-        )
+        ).value
         assert found[0, 0] == pytest.approx(g[0] + (1 - g[0]) * g[1] / 2, **EXACT)
 
 
@@ -385,9 +385,9 @@ def test_missing_and_impossible_judgments_are_named(pool: Pool) -> None:
     ]:
         rows = LabelRows(np.array(pair), np.array(grade))
         with pytest.raises(QueryError, match=said):
-            topic_values(pool, labels=rows, measure=measure, max_grade=2, runs=["alpha"])
+            judged_topics(pool, labels=rows, measure=measure, max_grade=2, runs=["alpha"])
     with pytest.raises(QueryError, match="topics"):
-        topic_values(pool, labels=rows, measure=measure, max_grade=2, topics=np.array([4]))
+        judged_topics(pool, labels=rows, measure=measure, max_grade=2, topics=np.array([4]))
 
 
 def test_estimates_are_shares_of_all_topics(pool: Pool, model: GradeModel) -> None:
@@ -398,7 +398,7 @@ def test_estimates_are_shares_of_all_topics(pool: Pool, model: GradeModel) -> No
     )
     sample = draw_queries(pool, design, seed="s")
     labels = LabelRows(np.arange(len(pool)), np.arange(len(pool)) % 3)
-    values = topic_values(pool, labels=labels, measure=measure, max_grade=2)[sample.draws]
+    values = judged_topics(pool, labels=labels, measure=measure, max_grade=2).value[sample.draws]
     weight = 1.0 / (3.0 * design.probability[sample.draws])[:, None]
     n, options = len(values), {"labels": labels, "measures": [measure], "max_grade": 2}
     assert len(np.unique(sample.draws)) == 2 < n

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import query_sampling
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal
 
@@ -44,7 +44,9 @@ def test_err_agrees_with_gdeval(data_dir: Path) -> None:
         for each in ir_measures.iter_calc([ir_measures.ERR @ 20], qrels, run)
     }
     measure = parse_measure("ERR@20")
-    ours = topic_values(data.pool, labels=data.labels, measure=measure, max_grade=4, runs=[tag])
+    ours = judged_topics(
+        data.pool, labels=data.labels, measure=measure, max_grade=4, runs=[tag]
+    ).value
     assert len(theirs) == len(data.pool.topics)
     assert ours[:, 0] == pytest.approx([theirs[each] for each in data.pool.topics], abs=6e-6)
 

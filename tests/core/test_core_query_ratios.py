@@ -33,7 +33,7 @@ from estimation.core.rounds.topics.moments import (
     goal_moments,
     value_moments,
 )
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.core.sampling.draws import draw
 from estimation.research.simulation import true_topic_values
@@ -109,9 +109,9 @@ def test_a_round_that_had_not_every_document_judged_refuses_ratios(pool: Pool) -
         evaluate(pool, TopicRound(design, sample), measures=[parse_measure("nDCG@2")], **options)
     missing = LabelRows(np.arange(len(pool) - 1), np.zeros(len(pool) - 1, dtype=np.int64))
     with pytest.raises(QueryError, match="topic 't3', docno 'o' has no judgment"):
-        topic_values(pool, labels=missing, measure=parse_measure("AP@1"), max_grade=2)
+        judged_topics(pool, labels=missing, measure=parse_measure("AP@1"), max_grade=2)
     with pytest.raises(MeasureError, match="MAE cannot be computed from topics"):
-        topic_values(pool, labels=labels, measure=parse_measure("MAE"), max_grade=2)
+        judged_topics(pool, labels=labels, measure=parse_measure("MAE"), max_grade=2)
 
 
 def test_a_design_of_whole_lists_of_all_runs_serves_ratios_as_well(ranked) -> None:
@@ -144,9 +144,9 @@ def test_values_of_judged_topics_are_those_of_a_census_of_pairs(measure: Measure
         pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=3
     ).results
     some = np.array([7, 2, 11])
-    found = topic_values(
+    found = judged_topics(
         pool, labels=labels, measure=measure, max_grade=3, topics=some, runs=["two", "one"]
-    )
+    ).value
     expected = census.by_topic[some][:, [2, 0]] * len(pool.topics)
     assert found == pytest.approx(expected, **EXACT)
 

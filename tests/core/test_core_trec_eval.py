@@ -23,7 +23,7 @@ from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, draw_round
 from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
-from estimation.core.rounds.topics.values import topic_values
+from estimation.core.rounds.topics.values import judged_topics
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
@@ -235,7 +235,7 @@ def test_expected_reciprocal_rank_rank_by_rank(name: str, request) -> None:
     labels = LabelRows(np.arange(len(pool)), grades)
     best = int(grades.max())
     measure = parse_measure("ERR@20")
-    values = topic_values(pool, labels=labels, measure=measure, max_grade=best)
+    values = judged_topics(pool, labels=labels, measure=measure, max_grade=best).value
     known = complete_values(pool, grades=grades, measures=[measure], max_grade=best)[0]
     assert known == pytest.approx(values, abs=1e-12)
     for place, topic, found in graded_lists(collection, pool, grades):

@@ -225,7 +225,7 @@ def test_reading_by_chunk_and_by_line_agree(name: str) -> None:
     def run(data: bytes) -> None:
         fast, fast_problems = read(reader, data)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_split_plain", lambda *_: None)
+            patch.setattr(module, "split_cells", lambda *_: None)
             slow, slow_problems = read(reader, data)
         assert fast_problems == slow_problems
         assert saved(fast) == saved(slow)

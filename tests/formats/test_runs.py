@@ -74,7 +74,7 @@ def content(run: RunFile) -> tuple[Any, ...]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test by the fast way (which may fall back) and by the slow way alone."""
     if request.param == "line by line":
-        monkeypatch.setattr(runs_module, "_split_plain", lambda _chunk: None)
+        monkeypatch.setattr(runs_module, "split_cells", lambda *_: None)
     return str(request.param)
 
 

@@ -7,7 +7,7 @@ are follows from the pool alone; they are looked for once, and kept as long as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..arrays import (
     column_sums,
     spread_rows,
 )
-from .kept import kept
+from .kept import kept, nbytes
 
 if TYPE_CHECKING:
     from ..measures.table import Measure
@@ -93,14 +93,8 @@ class Entries:
 def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
     rank = min(rank, pool.depth)
-    return kept(
-        pool.kept,
-        "entries",
-        rank,
-        lambda: _find(pool, rank),
-        most=MOST_BYTES,
-        size=lambda each: each.nbytes,
-    )
+    work = partial(_find, pool, rank)
+    return kept(pool.kept, "entries", rank, work, most=MOST_BYTES, size=nbytes)
 
 
 def _find(pool: Pool, rank: int) -> Entries:

@@ -6,12 +6,14 @@ is no state which could disagree with them.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 Result = TypeVar("Result")
+nbytes = attrgetter("nbytes")  # a `size`: what results take in memory
 
 
 def kept(
@@ -21,7 +23,7 @@ def kept(
     work: Callable[[], Result],
     *,
     most: int = 1,
-    size: Callable[[Result], int] = lambda _: 1,
+    size: Callable[[Any], int] = lambda _: 1,
 ) -> Result:
     """Return what was worked out before, or work it out now.
 

@@ -64,10 +64,10 @@ class LabelRows:
             wrong = ~((self.repeated > 0.0) & (self.repeated <= 1.0))
             refuse(wrong, self.repeated, name="repeated", rule="lie in (0, 1]", error=LabelError)
 
-    def chosen(self, kept: BoolArray | IntArray, pair: IntArray | None = None) -> LabelRows:
-        """Return some of the rows, if `pair` is given with these as their pairs."""
+    def chosen(self, kept: BoolArray | IntArray) -> LabelRows:
+        """Return some of the rows."""
         repeated = None if self.repeated is None else self.repeated[kept]
-        return LabelRows(self.pair[kept] if pair is None else pair, self.grade[kept], repeated)
+        return LabelRows(self.pair[kept], self.grade[kept], repeated)
 
     def placed(self, pair: IntArray) -> LabelRows:
         """Return the rows with these as their pairs."""
@@ -168,17 +168,13 @@ def check_grades(
     index_array(grades, below=most + 1, name="grades", error=error)
 
 
-def check_rows(
-    labels: LabelRows, *, sampled: IntArray, max_grade: int, pool: Pool | None = None
-) -> None:
-    """Raise LabelError unless all rows are of sampled pairs, their grades from 0 to `max_grade`."""
-    _checked_positions(labels, sampled, max_grade, pool)
-
-
-def _checked_positions(
+def checked_positions(
     labels: LabelRows, sampled: IntArray, max_grade: int, pool: Pool | None
 ) -> IntArray:
-    """Where the pair of each row stands among the sampled ones; LabelError as `check_rows`."""
+    """Return where the pair of each row stands among the sampled ones.
+
+    Raises LabelError unless all rows are of sampled pairs, their grades from 0 to `max_grade`.
+    """
     if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
         row = int(np.argmax((labels.grade < 0) | (labels.grade > max_grade)))
         given = f"grade {labels.grade[row]} of {pair_name(int(labels.pair[row]), pool)}"
@@ -237,7 +233,7 @@ def select_rows(
 def _select(
     labels: LabelRows, sampled: IntArray, prefix: IntArray, max_grade: int, pool: Pool | None
 ) -> LabelRows:
-    position = _checked_positions(labels, sampled, max_grade, pool)
+    position = checked_positions(labels, sampled, max_grade, pool)
     if len(prefix) < len(sampled):
         position = _positions(sampled, prefix)[position]
     grades = max_grade + 1

@@ -8,6 +8,7 @@ together, and a table has the sum for each of the 256 sets that eight runs can f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..arrays import (
     array_digest,
     spread_rows,
 )
-from .kept import kept
+from .kept import kept, nbytes
 from .pool_ranks import number_of_runs
 
 if TYPE_CHECKING:
@@ -87,16 +88,11 @@ def is_few(number: Indices, runs: int) -> BoolArray:
 
 def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
     """Return which runs return some pairs, kept with the pool for the next time or not."""
+    work = partial(Returned.of, pool, pairs)
     if not keep:
-        return Returned.of(pool, pairs)
-    return kept(
-        pool.kept,
-        "returned",
-        array_digest(pairs),
-        lambda: Returned.of(pool, pairs),
-        most=MOST_KEPT,
-        size=lambda each: each.nbytes,
-    )
+        return work()
+    key = array_digest(pairs)
+    return kept(pool.kept, "returned", key, work, most=MOST_KEPT, size=nbytes)
 
 
 def _bits(rows: SparseMatrix) -> NDArray[np.uint8]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..data.scope import Scope
     from ..sampling.designs import Design
     from ..sampling.samples import Sample
-    from .terms import Noise, Terms
+    from .terms import Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +200,9 @@ class Drawn:
         Beside ``is``, what contributes to ``ht`` is not counted: runs are compared by ``is``.
         """
         found = self._estimates(terms)
-        if terms.noise is None:
+        if (noise := terms.noise) is None:
             return found
-        extra = self._noise_covariance(terms.noise)
+        extra = cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])
         return {
             name: replace(each, covariance=each.covariance + extra, noise=each.noise + extra)
             for name, each in found.items()
@@ -233,9 +233,6 @@ class Drawn:
         )
         return {"is": primary, "ht": secondary}
 
-    def _noise_covariance(self, noise: Noise) -> FloatArray:
-        return cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])
-
 
 def _repeated(
     weights: SparseMatrix, labels: PairLabels, inclusion: FloatArray, row: IntArray
@@ -244,8 +241,7 @@ def _repeated(
     first = np.zeros(len(row), dtype=bool)
     first[np.unique(row, return_index=True)[1]] = True
     variance = np.where(first, labels.variance[row], 0.0)
-    repeated = replace(labels, mean=labels.mean[row], number=labels.number[row], variance=variance)
-    return weights[row], repeated, inclusion[row]
+    return weights[row], replace(labels.of(row), variance=variance), inclusion[row]
 
 
 def check_sample(pool: Pool, design: Design, sample: Sample) -> None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
+from ..sampling.probabilities import drawn_probabilities
 from .joint import coupled_products
 from .products import (
     PowerSums,
@@ -164,14 +165,10 @@ def importance_sampling(
     draws = int(counts.sum())
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if inclusion is None:
-        inclusion = -np.expm1(draws * _log1m(probability))
+        inclusion = drawn_probabilities(probability, draws=draws)
     weights, some = filled_rows(weights)
-    labels, probability, counts, inclusion = (
-        labels.of(some),
-        probability[some],
-        counts[some],
-        inclusion[some],
-    )
+    labels, probability = labels.of(some), probability[some]
+    counts, inclusion = counts[some], inclusion[some]
     stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
     value = _weighted_total(weights, multiplier) / draws
@@ -267,7 +264,7 @@ def horvitz_thompson_iid(
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     weights, some = filled_rows(weights)
     labels, probability = labels.of(some), probability[some]
-    inclusion = -np.expm1(draws * _log1m(probability))
+    inclusion = drawn_probabilities(probability, draws=draws)
     value = _weighted_total(weights, labels.mean / inclusion)
     noise = _noise(labels, inclusion)
     kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
@@ -353,11 +350,6 @@ def _check_pairs(weights: SparseMatrix, labels: PairLabels, probability: FloatAr
     refuse(~(labels.number >= 1), labels.number, name="labels.number", rule="be at least 1")
     bad = ~(np.isfinite(labels.variance) & (labels.variance >= 0.0))
     refuse(bad, labels.variance, name="labels.variance", rule="be finite and at least 0")
-
-
-def _log1m(probability: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log1p(-probability)
 
 
 def _noise(labels: PairLabels, inclusion: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Int32Array, IntArray, SparseMatrix, column_sums, frozen
+from ..arrays import FloatArray, Int32Array, IntArray, SparseMatrix, column_sums, frozen, share_of
 from ..data.kept import kept
 
 if TYPE_CHECKING:
@@ -339,8 +339,8 @@ class Tangent:
     @classmethod
     def of(cls, frame: Frame, measure: Measure) -> Tangent:
         above, below = Numerator.of(frame, measure), denominator(frame, measure)
-        ratio = divided(above.total, below.value[:, None])
-        each = divided(np.ones(len(below.value)), below.value * len(frame.sizes))
+        ratio = share_of(above.total, of=below.value[:, None])
+        each = share_of(np.ones(len(below.value)), of=below.value * len(frame.sizes))
         return cls(
             frame=frame,
             by_topic=ratio / len(frame.sizes),
@@ -378,10 +378,3 @@ def added(gain: FloatArray, reach: FloatArray) -> FloatArray:
     for each, share in zip(gain, reach, strict=True):
         total += each * share
     return total
-
-
-def divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """The quotient, 0 where the denominator is."""
-    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    zero = np.zeros(shape)
-    return np.asarray(np.divide(numerator, denominator, out=zero, where=denominator > 0.0))

@@ -26,11 +26,11 @@ from ..arrays import (
     IntArray,
     SparseMatrix,
     array_digest,
-    divided,
     mixed_bits,
+    share_of,
 )
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
-from ..data.kept import kept
+from ..data.kept import kept, nbytes
 from ..estimates.estimators import topic_contributions
 from ..estimates.held_products import Couples, few_runs
 from ..estimates.products import cross_product, cross_products_alike, first_rows
@@ -199,9 +199,7 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     entries = entries_down_to(pool, last_rank(pool, measure))
 
     def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
-        return kept(
-            pool.kept, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes
-        )
+        return kept(pool.kept, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=nbytes)
 
     able = kept(
         pool.kept,
@@ -231,7 +229,7 @@ def _of_some(pool: Pool, measure: Measure, entries: Entries, some: BoolArray) ->
         return Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
 
     key = measure, array_digest(np.packbits(some))
-    return kept(pool.kept, "rows of some", key, work, most=MOST_OF_SOME, size=_nbytes)
+    return kept(pool.kept, "rows of some", key, work, most=MOST_OF_SOME, size=nbytes)
 
 
 def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
@@ -239,10 +237,6 @@ def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
     if drawn.counts is not None:
         return able
     return able - int(entries.number(drawn.certain).sum())
-
-
-def _nbytes(rows: Rows) -> int:
-    return rows.nbytes
 
 
 def _held(pool: Pool, measure: Measure, entries: Entries, drawn: Drawn) -> Rows:
@@ -268,7 +262,7 @@ def _factor(drawn: Drawn, constant: float | None) -> FloatArray:
         return drawn.factor
     chance = drawn.rate if constant is None else np.minimum(1.0, constant * drawn.rate)
     most = 0.0 if constant is None else 1.0
-    return np.divide(1.0 - most * chance, chance, out=np.zeros_like(chance), where=chance > 0.0)
+    return share_of(1.0 - most * chance, of=chance)
 
 
 def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: FloatArray) -> Rows:
@@ -344,11 +338,6 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
     squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
     return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
-
-
-def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
-    """Return parts of what they are parts of; 0 where that is nothing."""
-    return divided(part, of, of > 0.0)
 
 
 def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:

@@ -37,10 +37,10 @@ def holm(p_values: FloatArray) -> FloatArray:
 
     Over the k (k - 1) / 2 pairs; the diagonal is ignored, and becomes 1.
     """
-    rows, columns = np.triu_indices(len(p_values), k=1)
-    single = p_values[rows, columns]
+    above = np.triu_indices(len(p_values), k=1)
+    single = p_values[above]
     order = np.argsort(single, kind="stable")
-    return _matrix(_holm(single, order), rows, columns, len(p_values))
+    return mirrored(_holm(single, order), above, len(p_values))
 
 
 def _holm(single: FloatArray, order: IntArray) -> FloatArray:
@@ -89,7 +89,7 @@ def largest_deviates(
         beyond = _beyond(covariance, rows[rising], columns[rising], wanted, number)
         largest = np.maximum.accumulate(beyond[::-1])[::-1]
         stepped[rising] = np.minimum(stepped[rising], largest)
-    return _matrix(stepped, rows, columns, runs)
+    return mirrored(stepped, (rows, columns), runs)
 
 
 def _vectors(differences: int, error: float) -> int | None:
@@ -214,8 +214,11 @@ def _normal(number: int, runs: int) -> FloatArray:
     return drawn
 
 
-def _matrix(numbers: FloatArray, rows: IntArray, columns: IntArray, runs: int) -> FloatArray:
-    matrix = np.ones((runs, runs))
-    matrix[rows, columns] = numbers
-    matrix[columns, rows] = numbers
+def mirrored(
+    numbers: FloatArray, above: tuple[IntArray, IntArray], runs: int, diagonal: float = 1.0
+) -> FloatArray:
+    """Return the symmetric matrix, (k, k), of numbers above the diagonal."""
+    matrix = np.full((runs, runs), diagonal)
+    matrix[above] = numbers
+    matrix.T[above] = numbers
     return matrix

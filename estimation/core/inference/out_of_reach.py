@@ -21,6 +21,7 @@ from ..arrays import (
     array_digest,
     column_sums,
     frozen,
+    share_of,
 )
 from ..data.kept import kept
 from ..data.pool_ranks import number_by_rank, rank_sums, total_weights, weights_by_rank
@@ -99,8 +100,7 @@ class OutOfReach:
         missing = self.missing(measure)
         if not missing.any():  # the usual case; the total would take a look at every entry
             return np.ones(len(missing))
-        total = total_weights(self.pool, measure)
-        lost = np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
+        lost = share_of(missing, of=total_weights(self.pool, measure))
         return np.asarray(1.0 - lost, dtype=np.float64)
 
     def missing(self, measure: Measure) -> FloatArray:

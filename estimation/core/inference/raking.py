@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -146,35 +146,20 @@ def _edges(values: NDArray[Any]) -> NDArray[Any]:
     return np.unique(ordered[at]) if len(ordered) else ordered
 
 
-class _Kind(Protocol):
-    """A kind of classes, to which pairs belong in parts."""
-
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Add up numbers of n pairs by class, (n, L) to (classes, L)."""
-        ...
-
-    def spread(self, values: FloatArray) -> FloatArray:
-        """Give n pairs the numbers of their classes, (classes, L) to (n, L)."""
-        ...
-
-    @property
-    def number(self) -> int:
-        """How many classes there are."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class _OneEach:
-    """Each pair is in one class."""
+    """Each pair is in one class; `number` says how many there are."""
 
     of_pair: NDArray[Any]
     number: int
 
     def sums(self, values: FloatArray) -> FloatArray:
+        """Add up numbers of n pairs by class, (n, L) to (classes, L)."""
         columns = [column_sums(self.of_pair, each, number=self.number) for each in values.T]
         return np.stack(columns, axis=1)
 
     def spread(self, values: FloatArray) -> FloatArray:
+        """Give n pairs the numbers of their classes, (classes, L) to (n, L)."""
         spread: FloatArray = values[self.of_pair]
         return spread
 
@@ -198,6 +183,9 @@ class _InParts:
     @property
     def number(self) -> int:
         return int(self.parts.shape[1])
+
+
+_Kind: TypeAlias = _OneEach | _InParts  # a kind of classes, to which pairs belong in parts
 
 
 @dataclass(frozen=True, eq=False)

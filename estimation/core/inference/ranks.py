@@ -11,7 +11,7 @@ from scipy import special
 
 from ..arrays import BoolArray, FloatArray, IntArray, check_confidence, refuse
 from .intervals import ROUNDING, Bound, student_quantile
-from .multiplicity import holm, largest_deviates
+from .multiplicity import holm, largest_deviates, mirrored
 from .uncertainty import AS_NORMAL, variances_of_differences
 from .unknown import Reason, Reasons, all_known
 
@@ -207,7 +207,7 @@ def _by_student(
     difference: FloatArray, se: FloatArray, df: FloatArray, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """P-values and margins. Both are symmetric and Student's distribution takes its time."""
-    above = np.triu_indices(len(df), k=1)
+    runs, above = len(df), np.triu_indices(len(df), k=1)
     difference, se, df = np.abs(difference[above]), se[above], df[above]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(difference != 0.0, difference / se, 0.0)
@@ -215,13 +215,4 @@ def _by_student(
     tail = special.ndtr(-ratio)
     if np.any(free := df < AS_NORMAL):
         tail[free] = special.stdtr(df[free], -ratio[free])
-    return _mirrored(2.0 * tail, above, 1.0), _mirrored(margin, above, 0.0)
-
-
-def _mirrored(numbers: FloatArray, above: tuple[IntArray, IntArray], diagonal: float) -> FloatArray:
-    """The symmetric matrix of numbers above the diagonal."""
-    runs = above[1].max(initial=0) + 1
-    matrix = np.full((runs, runs), diagonal)
-    matrix[above] = numbers
-    matrix.T[above] = numbers
-    return matrix
+    return mirrored(2.0 * tail, above, runs), mirrored(margin, above, runs, diagonal=0.0)

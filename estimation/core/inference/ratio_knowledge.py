@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ..arrays import share_of
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
@@ -168,7 +169,7 @@ class AtOutlook:
     tangent : Tangent
         Its frame has all N pairs.
     factor : ndarray of float64, shape (N,)
-        F_i.
+        F_i; 0 of pairs out of reach.
     squares, crossed, falling : ndarray of float64, shape (N,)
         E[u_i^2], E[u_i h_i] and E[h_i^2].
     overlooked : float
@@ -197,7 +198,7 @@ class AtOutlook:
         falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
         return cls(
             tangent=tangent,
-            factor=_uncertainty(drawn.inclusion),
+            factor=share_of(1.0 - drawn.inclusion, of=drawn.inclusion),
             squares=np.add.reduce(shares * utility**2),
             crossed=np.add.reduce(shares * utility * falling),
             falling=np.add.reduce(shares * falling**2),
@@ -256,12 +257,6 @@ def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> floa
     logs = np.log1p(-np.minimum(chance, ALMOST_CERTAIN))
     overlooked = np.mean(nothing_found - np.exp(frame.per_topic(logs)))
     return min(float(overlooked), ALMOST_CERTAIN)
-
-
-def _uncertainty(inclusion: FloatArray) -> FloatArray:
-    """(1 - pi) / pi; 0 of pairs out of reach."""
-    reached = inclusion > 0.0
-    return np.divide(1.0 - inclusion, inclusion, out=np.zeros_like(inclusion), where=reached)
 
 
 def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:

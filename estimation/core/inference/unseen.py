@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import divided
+from ..arrays import divided, share_of
 from ..data.pool_ranks import total_weights
 from ..estimates.products import cross_product
-from .looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
+from .looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of
 from .uncertainty import Losses, Unseen
 
 if TYPE_CHECKING:

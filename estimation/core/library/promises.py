@@ -56,16 +56,9 @@ def expected_precision(
     >>> expected.runs == pool.runs, bool((expected.half_width < 0.2).all())
     (True, True)
     """
-    check_pool(pool)
-    pairs = _of_pairs(design)
-    wanted = pairs.measure if measure is None else named_measure(measure)
+    pairs, wanted, prior = _believed(pool, design, measure, max_grade)
     return expected_half_widths(
-        pool,
-        pairs,
-        measure=wanted,
-        prior=_prior_of(pairs, wanted, max_grade),
-        max_grade=max_grade,
-        confidence=confidence,
+        pool, pairs, measure=wanted, prior=prior, max_grade=max_grade, confidence=confidence
     )
 
 
@@ -114,14 +107,12 @@ def precision_by_budget(
     >>> bool((planned.half_width[1] < planned.half_width[0]).all())
     True
     """
-    check_pool(pool)
-    pairs = _of_pairs(design)
-    wanted = pairs.measure if measure is None else named_measure(measure)
+    pairs, wanted, prior = _believed(pool, design, measure, max_grade)
     curve = half_width_curve(
         pool,
         pairs,
         measure=wanted,
-        prior=_prior_of(pairs, wanted, max_grade),
+        prior=prior,
         budgets=budgets,
         max_grade=max_grade,
         confidence=confidence,
@@ -129,21 +120,20 @@ def precision_by_budget(
     return PrecisionByBudget(pool.runs, tuple(budgets), curve)
 
 
-def _of_pairs(design: AnyDesign) -> Design:
-    """The design itself, or that by which an adaptive round begins."""
-    if isinstance(design, AdaptivePlan):
-        return design.design
-    if not isinstance(design, Design):
-        told = f"not by {kind_of(design)}"
+def _believed(
+    pool: Pool, design: AnyDesign, measure: Measure | str | None, max_grade: int
+) -> tuple[Design, Measure, Prior]:
+    """The design, or that by which an adaptive round begins; the measure that is meant; and what
+    the design's prior believed, in the unit of the measure."""
+    check_pool(pool)
+    pairs = design.design if isinstance(design, AdaptivePlan) else design
+    if not isinstance(pairs, Design):
+        told = f"not by {kind_of(pairs)}"
         raise DesignError(f"Half widths are promised by designs of pairs, {told}.")
-    return design
-
-
-def _prior_of(design: Design, measure: Measure, max_grade: int) -> Prior:
-    """What the design's prior believed, in the unit of a measure."""
-    if design.belief is None:
+    wanted = pairs.measure if measure is None else named_measure(measure)
+    if pairs.belief is None:
         raise DesignError("The design does not hold what its prior believed.")
-    if measure.family in ("prediction", "preference"):
-        return Prior(design.prior, design.belief, design.belief)
-    best = measure.max_utility(max_grade)
-    return Prior(design.prior, best * design.belief, best**2 * design.belief)
+    if wanted.family in ("prediction", "preference"):
+        return pairs, wanted, Prior(pairs.prior, pairs.belief, pairs.belief)
+    best = wanted.max_utility(max_grade)
+    return pairs, wanted, Prior(pairs.prior, best * pairs.belief, best**2 * pairs.belief)

@@ -175,12 +175,16 @@ def _choice(default: str, *others: str) -> Parameter:
     )
 
 
-_REL = Parameter(
-    default=1,
-    read=int,
-    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
-    allowed=f"a grade between 1 and {MAX_GRADE}",
-)
+def _grade(what: str) -> Parameter:
+    return Parameter(
+        default=1,
+        read=int,
+        is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
+        allowed=f"{what} between 1 and {MAX_GRADE}",
+    )
+
+
+_REL, _LARGEST = _grade("a grade"), _grade("the best grade,")
 _PERSISTENCE = Parameter(
     default=0.8,
     read=float,
@@ -191,12 +195,6 @@ _PERSISTENCE = Parameter(
 
 
 _BASE = _choice("log2", "exp-log2", "ln", "exp-ln")
-_LARGEST = Parameter(
-    default=1,
-    read=int,
-    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
-    allowed=f"the best grade, between 1 and {MAX_GRADE}",
-)
 
 
 def _whole_list(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from ..inference.multiplicity import largest_deviates
+from ..inference.multiplicity import largest_deviates, mirrored
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -28,10 +28,8 @@ def adjusted_p_values(z: FloatArray, covariance: FloatArray) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
     """
-    runs = len(covariance)
-    matrix, pairs = np.ones((runs, runs)), np.triu_indices(runs, 1)
-    matrix[pairs] = _single(z)
-    matrix.T[pairs] = matrix[pairs]
+    pairs = np.triu_indices(len(covariance), 1)
+    matrix = mirrored(_single(z), pairs, len(covariance))
     return np.asarray(largest_deviates(matrix, covariance)[pairs], dtype=np.float64)
 
 

@@ -94,7 +94,26 @@ class RoundsTogether(DrawnRound):
 
         `topic` is that of each of the N pairs.
         """
-        return _drawn(self.parts, topic)
+        singles = [part.drawn(topic) for part in self.parts]
+        pair = np.unique(np.concatenate([each.pair for each in singles]))
+        of_each = [each.inclusion for each in singles]
+        inclusion = union_of(zip(_numbers(self.parts), of_each, strict=True))
+        belief = _belief(singles)
+        if singles[0].counts is None:
+            return Drawn(pair, inclusion, inclusion, inclusion[pair], belief=belief)
+        expected = np.sum([each.expected for each in singles], axis=0)
+        mean = expected / sum(each.draws or 0 for each in singles)
+        row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
+        return Drawn(
+            pair=pair,
+            inclusion=inclusion,
+            expected=expected,
+            probability=mean[pair][row],
+            counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
+            stratum=np.repeat(np.arange(len(singles)), [len(each.pair) for each in singles]),
+            row=row,
+            belief=belief,
+        )
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`.
@@ -121,29 +140,6 @@ class RoundsTogether(DrawnRound):
 def as_one(parts: Sequence[PairRound]) -> PairRound | RoundsTogether:
     """Return the one round, or several together."""
     return parts[0] if len(parts) == 1 else RoundsTogether(tuple(parts))
-
-
-def _drawn(parts: Sequence[PairRound], topic: Int32Array) -> Drawn:
-    singles = [part.drawn(topic) for part in parts]
-    pair = np.unique(np.concatenate([each.pair for each in singles]))
-    of_each = [each.inclusion for each in singles]
-    inclusion = union_of(zip(_numbers(parts), of_each, strict=True))
-    belief = _belief(singles)
-    if singles[0].counts is None:
-        return Drawn(pair, inclusion, inclusion, inclusion[pair], belief=belief)
-    expected = np.sum([each.expected for each in singles], axis=0)
-    mean = expected / sum(each.draws or 0 for each in singles)
-    row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
-    return Drawn(
-        pair=pair,
-        inclusion=inclusion,
-        expected=expected,
-        probability=mean[pair][row],
-        counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
-        stratum=np.repeat(np.arange(len(singles)), [len(each.pair) for each in singles]),
-        row=row,
-        belief=belief,
-    )
 
 
 def _belief(singles: Sequence[Drawn]) -> FloatArray | None:

@@ -88,12 +88,9 @@ class GivenRound(DrawnRound):
             check_fraction(unlisted, name="unlisted", error=GivenError)
         inclusion = _unlisted(pool, sampled, unlisted)
         topic, docno, chance = sampled.others
-        for place, known in (
-            (find_rows(pool, topic, docno), chance),
-            (sampled.places(pool), sampled.probability),
-        ):
-            inclusion[place[place >= 0]] = known[place >= 0]
-        place = sampled.places(pool)
+        other, place = find_rows(pool, topic, docno), sampled.places(pool)
+        inclusion[other[other >= 0]] = chance[other >= 0]
+        inclusion[place[place >= 0]] = sampled.probability[place >= 0]
         return cls(frozen(np.unique(place[place >= 0])), frozen(inclusion), pool.digest)
 
     method = "given"  # which is no way of sampling of ours

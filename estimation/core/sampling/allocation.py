@@ -14,6 +14,7 @@ from ..arrays import (
     check_number,
     check_whole,
     column_sums,
+    divided,
     frozen,
     nearest,
     refuse,
@@ -285,9 +286,7 @@ def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:
     """Sizes that sum to the same in every topic that has any, and the number of these."""
     totals = column_sums(pool.topic, size, number=len(pool.topics))
     strata = int(np.count_nonzero(totals))
-    return np.divide(
-        size, totals[pool.topic] * strata, out=np.zeros_like(size), where=size > 0.0
-    ), strata
+    return divided(size, totals[pool.topic] * strata, size > 0.0), strata
 
 
 def _draw_steps(

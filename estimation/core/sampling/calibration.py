@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, column_sums
+from ..arrays import FloatArray, IntArray, column_sums, share_of
 
 FOLDS = 5
 # Shares of the pool above the bins' edges: relevant pairs are few, so that bins narrow to the top.
@@ -92,23 +92,7 @@ def calibrate(
     """
     places = int(bins.max(initial=-1)) + 2  # one for each bin, and before them one for bin -1
     cell = fold * places + (bins + 1)
-    return _expected(_Seen(cell[pairs], places).sums(labels, importance)).take(cell)
-
-
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """Where the sampled pairs belong, counted through all places fold by fold."""
-
-    cell: IntArray
-    places: int
-
-    def sums(self, values: FloatArray, weight: FloatArray) -> "_Sums":
-        shape = FOLDS, self.places
-        columns = (
-            column_sums(self.cell, each, number=FOLDS * self.places).reshape(shape)
-            for each in (weight, weight * values, weight**2)
-        )
-        return _Sums(*columns)
+    return _expected(_Sums.of(cell[pairs], places, labels, importance)).take(cell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +102,15 @@ class _Sums:
     weight: FloatArray  # c
     total: FloatArray  # c v
     square: FloatArray  # c^2
+
+    @classmethod
+    def of(cls, cell: IntArray, places: int, values: FloatArray, weight: FloatArray) -> "_Sums":
+        """Add up those of pairs whose cells are counted through all places fold by fold."""
+        columns = (
+            column_sums(cell, each, number=FOLDS * places).reshape(FOLDS, places)
+            for each in (weight, weight * values, weight**2)
+        )
+        return cls(*columns)
 
     def without(self, *left_out: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The sums over all folds but some, each of shape (places,)."""
@@ -160,22 +153,15 @@ def _rising(weight: FloatArray, total: FloatArray, square: FloatArray) -> FloatA
     weights, totals, squares = parts
     typical = total.sum() / weight.sum()
     typical *= _credence(weight.sum(), square.sum())
-    shrunk = _toward(typical, weights, totals, squares)
-    return shrunk[block]
-
-
-def _toward(
-    typical: float, weight: FloatArray, total: FloatArray, square: FloatArray
-) -> FloatArray:
-    mean = np.divide(total, weight, out=np.zeros(len(weight)), where=weight > 0.0)
-    return np.asarray(typical + _credence(weight, square) * (mean - typical), dtype=np.float64)
+    mean = share_of(totals, of=weights)
+    shrunk = typical + _credence(weights, squares) * (mean - typical)
+    return np.asarray(shrunk[block], dtype=np.float64)
 
 
 def _credence(weight: FloatArray, square: FloatArray) -> FloatArray:
     """The share n / (n + PSEUDO_PAIRS) that a mean of n equally weighted pairs has."""
     squared = np.square(weight)
-    whole = squared + PSEUDO_PAIRS * square
-    return np.asarray(np.divide(squared, whole, out=np.zeros_like(whole), where=whole > 0.0))
+    return share_of(squared, of=squared + PSEUDO_PAIRS * square)
 
 
 def _blocks(weight: FloatArray, total: FloatArray) -> IntArray:

@@ -84,10 +84,7 @@ def _priority_constants(ratios: FloatArray, design: Design) -> FloatArray:
     the n-th smallest of the others; where it is, that is the (n + 1)-th of all. So 1/pi_i weights
     by this constant are unbiased, and their products uncorrelated (Duffield, Lund and Thorup 2007).
     """
-    sizes = np.minimum(
-        np.append(np.arange(design.batch_size, design.budget, design.batch_size), design.budget),
-        len(ratios),
-    )[: design.batches]
+    sizes = np.minimum(design.spending, len(ratios)).astype(np.int64)
     ordered: FloatArray = np.append(np.sort(ratios), np.inf)
     return np.asarray(ordered[sizes])
 

@@ -11,6 +11,8 @@ from ..arrays import check_fraction, check_seed, check_whole, index_array
 from ..data.preferences import part_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ..arrays import FloatArray, IntArray
@@ -37,8 +39,7 @@ def topic_random_numbers(pool: Pool, *, seed: str, batch: int) -> FloatArray:
     """Return a number for each topic of a pool and one batch, independent of those of pairs."""
     check_seed(seed)
     stem = hashlib.sha256(_framed(f"topics of batch {batch}") + _framed(seed))
-    digests = (_followed_by(stem, _framed(topic)).digest()[:8] for topic in pool.topics)
-    return _to_unit_interval(b"".join(digests))
+    return _to_unit_interval(_followed_by(stem, _framed(topic)) for topic in pool.topics)
 
 
 def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray:
@@ -76,12 +77,8 @@ def uniform_numbers(seed: str, *, number: int, start: int = 0) -> FloatArray:
     check_whole(number, name="number", least=0)
     check_whole(start, name="start", least=0)
     stem = hashlib.sha256(_framed("draw") + _framed(seed))
-    digests = []
-    for counter in range(start, start + number):
-        state = stem.copy()
-        state.update(counter.to_bytes(8, "big"))
-        digests.append(state.digest()[:8])
-    return _to_unit_interval(b"".join(digests))
+    counters = range(start, start + number)
+    return _to_unit_interval(_followed_by(stem, each.to_bytes(8, "big")) for each in counters)
 
 
 def extra_labels(pool: Pool, *, seed: str, pairs: IntArray, labels: int, share: float) -> IntArray:
@@ -130,13 +127,8 @@ def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> Float
     check_seed(seed)
     stem = hashlib.sha256(_framed(purpose) + _framed(seed))
     topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
-    digests = []
-    names = part_names(pool, pairs).tolist()
-    for topic, name in zip(pool.topic[pairs].tolist(), names, strict=True):
-        state = topics[topic].copy()
-        state.update(name)
-        digests.append(state.digest()[:8])
-    return _to_unit_interval(b"".join(digests))
+    named = zip(pool.topic[pairs].tolist(), part_names(pool, pairs).tolist(), strict=True)
+    return _to_unit_interval(_followed_by(topics[topic], name) for topic, name in named)
 
 
 def _framed(text: str) -> bytes:
@@ -151,7 +143,8 @@ def _followed_by(state: hashlib._Hash, content: bytes) -> hashlib._Hash:
     return longer
 
 
-def _to_unit_interval(digests: bytes) -> FloatArray:
+def _to_unit_interval(hashes: Iterable[hashlib._Hash]) -> FloatArray:
+    digests = b"".join(each.digest()[:8] for each in hashes)
     # 52 bits and a half: with 53 the largest value would round to 1.
     words: NDArray[np.uint64] = np.frombuffer(digests, dtype=">u8").astype(np.uint64)
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

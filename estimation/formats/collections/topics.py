@@ -55,15 +55,14 @@ _OF_DESIGN = common.within(
         "judged_runs": ranked.RUNS.of("runs"),
         "judged_depth": common.optional(common.whole(1, common.MAX_DEPTH)).of("depth"),
         "steps": common.steps(
-            f"a list of 1 to {MAX_BATCHES} positive numbers",
-            lambda value: common.is_number(value) and value > 0,
+            f"a list of 1 to {MAX_BATCHES} positive numbers", common.is_above_zero
         ),
         "goal": common.GOAL,
         "measure": common.MEASURE,
         "rule": common.one_of(*RULES),
         "model": common.TEXT,
         "estimator": common.one_of(*ESTIMATORS),
-        "floor": common.real("a number from 0 to 1", 0.0, 1.0),
+        "floor": common.FLOOR,
     },
 )
 

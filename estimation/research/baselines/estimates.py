@@ -9,10 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import BoolArray, FloatArray, Int32Array, IntArray, column_sums
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    column_sums,
+    share_of,
+)
 from estimation.core.data.labels import check_grades
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.ratio_lines import divided
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.research.baselines.selections import Selection
@@ -223,7 +229,7 @@ def _average_precision(
         above[rows] = _above(entries.cell[rows], group, selection.joint[block])
     share = (1.0 / selection.inclusion[entries.at] + above) / entries.rank
     share[entries.rank > cutoff] = 0.0
-    return divided(entries.sums(pool, share), _relevant(pool, selection, relevant)[:, None])
+    return share_of(entries.sums(pool, share), of=_relevant(pool, selection, relevant)[:, None])
 
 
 def _above(cell: IntArray, group: IntArray, joint: FloatArray) -> FloatArray:
@@ -244,7 +250,7 @@ def _r_precision(pool: Pool, selection: Selection, relevant: BoolArray) -> Float
     number = _relevant(pool, selection, relevant)
     inside = entries.rank <= number[entries.cell // len(pool.runs)] + ROUNDING
     share = np.where(inside, 1.0 / selection.inclusion[entries.at], 0.0)
-    return divided(entries.sums(pool, share), number[:, None])
+    return share_of(entries.sums(pool, share), of=number[:, None])
 
 
 # -------------------------------------------------------------------------------- covariance

@@ -15,7 +15,7 @@ from estimation.models import MachineAnswer, MachineJudge, MachinePrompt
 from estimation.services.machines import prompts
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
-from judging.services import audit, jobs, present
+from judging.services import audit, campaigns, jobs, present
 
 MAX_NAME = 60
 MOST_CALLS = 1_000_000
@@ -48,7 +48,7 @@ def create(*, campaign: Campaign, by: User, plan: MachinePlan) -> MachineJudge:
     Raises UserError ``machine_invalid`` or ``prompt_invalid`` with the field at fault,
     ``name_taken`` (409), ``campaign_closed`` (409).
     """
-    _refuse_if_closed(campaign)
+    campaigns.refuse_if_closed(campaign)
     values = _checked(plan)
     text = prompts.check(plan.prompt)
     try:
@@ -97,7 +97,7 @@ def start(*, judge: MachineJudge, by: User) -> None:
     with transaction.atomic():
         jobs.request(ASKING, judge.pk, campaign=judge.campaign_id)  # a job is locked before its row
         row = _locked(judge)
-        _refuse_if_closed(row.campaign)
+        campaigns.refuse_if_closed(row.campaign)
         if row.is_at_work:
             raise UserError("at_work", "It is asking already.", status=409)
         endpoint_of(row)
@@ -159,11 +159,6 @@ def endpoint_of(judge: MachineJudge) -> Endpoint:
 def _locked(judge: MachineJudge) -> MachineJudge:
     rows = MachineJudge.objects.select_for_update(of=("self",)).select_related("campaign")
     return present.now(rows.filter(pk=judge.pk), judge.name)
-
-
-def _refuse_if_closed(campaign: Campaign) -> None:
-    if campaign.state == Campaign.State.CLOSED:
-        raise UserError("campaign_closed", "This campaign is closed.", status=409)
 
 
 def _latest(judge: MachineJudge) -> MachinePrompt:

@@ -95,7 +95,18 @@ LEAST_STEPS = 3  # fewer show no variance, see `weights.sequential_weights`
 
 
 @dataclass(frozen=True, eq=False)
-class ActiveEstimate:
+class _Counts:
+    """What was found in each topic, see `ActiveEstimate`."""
+
+    relevant: FloatArray
+    relevant_variance: FloatArray
+    judged: IntArray
+    found: IntArray
+    noise_measured: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveEstimate(_Counts):
     """Estimated values of k runs under one measure.
 
     Attributes
@@ -125,11 +136,6 @@ class ActiveEstimate:
     covariance: FloatArray
     topic_value: FloatArray
     topic_variance: FloatArray
-    relevant: FloatArray
-    relevant_variance: FloatArray
-    judged: IntArray
-    found: IntArray
-    noise_measured: bool
     likely: FloatArray
     missed: Missed | None = None
 
@@ -237,7 +243,7 @@ class _Topic:
     ) -> tuple[FloatArray, FloatArray]:
         """The covariance of the values, and what was expected of it; of a ratio of nothing 0."""
         weights = self.sample.weights
-        covariance = result.design_covariance(weights)
+        covariance = quadratic_form(result.moved, weights)
         expected = np.zeros_like(covariance)
         if result.scale == 0.0 or (moments is None and not noise.any()):
             return covariance, expected
@@ -333,17 +339,6 @@ def _by_inclusion(lists: TopicLists, history: History, topic: int, documents: In
     chances = lists.chances[documents] @ state.run_probability[rounds].T
     probability = np.minimum(np.ascontiguousarray(chances.T), 1.0)
     return inclusion_weights(joint_inclusion(probability, draws=state.round_draws[rounds]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Counts:
-    """What was found in each topic, see `ActiveEstimate`."""
-
-    relevant: FloatArray
-    relevant_variance: FloatArray
-    judged: IntArray
-    found: IntArray
-    noise_measured: bool
 
 
 def _counted(topics: dict[int, _Topic], judged: JudgedPairs, number: int) -> _Counts:

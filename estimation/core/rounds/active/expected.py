@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ...arrays import share_of
 from ...inference.uncertainty import Missed
 from .weights import tails
 
@@ -230,13 +231,9 @@ def missed_of_topics(left: Iterable[Left], *, topics: int) -> Missed | None:
     largest = np.max([each.largest for each in every], axis=0)
     return Missed(
         squares=added(lambda each: each.squares) / topics**2,
-        step=np.sqrt(_share(cubes, total)) / topics,
-        left=_share(added(lambda each: each.open), added(lambda each: each.judged) + largest),
+        step=np.sqrt(share_of(cubes, of=total)) / topics,
+        left=share_of(added(lambda each: each.open), of=added(lambda each: each.judged) + largest),
     )
-
-
-def _share(part: FloatArray, of: FloatArray) -> FloatArray:
-    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
 def _crossed(first: FloatArray, second: FloatArray) -> FloatArray:

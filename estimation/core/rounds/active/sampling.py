@@ -47,7 +47,7 @@ from ...arrays import (
     frozen,
     refuse,
 )
-from ...data.labels import LabelError, LabelRows, check_rows, pair_name
+from ...data.labels import LabelError, LabelRows, checked_positions, pair_name
 from ...measures.kinds import MAX_GRADE
 from ...sampling.random_numbers import uniform_numbers
 from .lists import ActiveError, ActiveFrame, TopicLists
@@ -266,8 +266,7 @@ def _relevance(
 
     Whole numbers are counted, so that the order of the rows cannot change a bit.
     """
-    check_rows(labels, sampled=sampled, max_grade=MAX_GRADE, pool=pool)
-    place = sampled.searchsorted(labels.pair)
+    place = checked_positions(labels, sampled, MAX_GRADE, pool)
     if not len(labels.pair):
         return np.full(len(sampled), np.nan)
     number = np.bincount(place, minlength=len(sampled))

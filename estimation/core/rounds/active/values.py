@@ -64,10 +64,6 @@ class TopicResult:
     bias: FloatArray  # (k,): of ratios, to second order, -Cov(z, R^) / R
     density: FloatArray | None = None  # (k, k): of Rprec, d_jj' - d_j d_j'
 
-    def design_covariance(self, weights: Weights) -> FloatArray:
-        """Return sum V_il z_i y_i z_l' y_l, shape (k, k)."""
-        return quadratic_form(self.moved, weights)
-
 
 def topic_result(
     sample: TopicSample, measure: Measure, utility: FloatArray, form: Form
@@ -189,7 +185,7 @@ def added_products(rows: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def quadratic_form(moved: FloatArray, weights: Weights) -> FloatArray:
-    """sum V_il of rows i and l, shape (k, k)."""
+    """sum V_il of rows i and l, shape (k, k); of z_i y_i the covariance by the design."""
     # A sparse array times a dense one adds in a fixed order, on every machine and core.
     product = sparse.csr_array(moved.T) @ (sparse.csr_array(weights.quadratic) @ moved)
     return np.asarray((product + product.T) / 2.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import FloatArray, IntArray, refuse
+from ...arrays import FloatArray, IntArray, refuse, share_of
 from .lists import ActiveError
 
 
@@ -83,9 +83,7 @@ def _added(draws: IntArray, logs: FloatArray) -> FloatArray:
 def inclusion_weights(inclusion: Inclusion) -> Weights:
     """Return w_i = 1/pi_i, w_il = 1/pi_il and V_il = (pi_il - pi_i pi_l) / (pi_il pi_i pi_l)."""
     single = 1.0 / inclusion.single
-    pair = np.divide(
-        1.0, inclusion.joint, out=np.zeros_like(inclusion.joint), where=inclusion.joint > 0.0
-    )
+    pair = share_of(np.ones_like(inclusion.joint), of=inclusion.joint)
     return Weights(single, pair, inclusion.excess * pair * np.multiply.outer(single, single))
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays import share_of
 from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
-from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
+from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen

@@ -40,11 +40,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ...arrays import FloatArray, column_sums
+from ...arrays import FloatArray, column_sums, share_of
 from ...estimates.estimators import Totals, finds_of
 from ...estimates.products import cross_product
 from ...estimates.ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
-from ...estimates.ratio_lines import Frame, Gains, Tangent, divided
+from ...estimates.ratio_lines import Frame, Gains, Tangent
 from ...inference.ratio_knowledge import DAMPING, AtOutlook
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class SteadySlopes:
         """
         expected = np.diag(self.at.tangent_covariance())
         squares = (uncertain[:, None] * moved**2).sum(axis=0)
-        return np.minimum(divided(squares, np.maximum(expected, 0.0)), 1.0)
+        return np.minimum(share_of(squares, of=np.maximum(expected, 0.0)), 1.0)
 
 
 def at_outlook(
@@ -225,7 +225,7 @@ def at_outlook(
     of_model = np.minimum(levels, weights.reach.shape[1] - 1)
     missed = weights.on_find[pairs] * (labels.reach - weights.reach[1, of_model][:, pairs])
     predicted = np.stack([scope.spread(each) for each in weights.reach[2, of_model]])
-    predicted = np.divide(predicted, spread, out=np.zeros_like(predicted), where=spread > 0.0)
+    predicted = share_of(predicted, of=spread)
     shares = -np.diff(expected, axis=0, prepend=1.0, append=0.0)
     steps, slopes = gains.gain, tangent.level_slope[:, tangent.frame.topic]
     squares, crossed, falling = np.zeros((3, len(pool)))

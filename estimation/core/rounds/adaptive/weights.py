@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import column_sums
-from ...estimates.ratio_lines import Frame, Gains, Tangent, added, divided
+from ...arrays import column_sums, share_of
+from ...estimates.ratio_lines import Frame, Gains, Tangent, added
 
 if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, IntArray
@@ -130,7 +130,7 @@ class _Slopes:
     @classmethod
     def of(cls, tangent: Tangent, reached: FloatArray) -> _Slopes:
         gain, slopes = tangent.frame.gains.gain, tangent.level_slope[:, tangent.frame.topic]
-        return cls(tangent, divided(added(gain, slopes * reached), added(gain, reached)))
+        return cls(tangent, share_of(added(gain, slopes * reached), of=added(gain, reached)))
 
     def sums(self, runs: list[int]) -> tuple[FloatArray, FloatArray]:
         """Return the sums over some runs of z_ij, and of its squares, shape (N,) each."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, column_sums
+from ...arrays import BoolArray, FloatArray, IntArray, column_sums, share_of
 from ...measures.table import document_gains
 from ...sampling.goals import Goal, effective_weights
 from .grade_models import GradeModel, check_grade_model
@@ -75,8 +75,8 @@ def value_moments(
     gain = GainMoments.of(pool, measure, model)
     if measure.is_linear:
         weights = pool.entry_weights(measure) * len(pool.topics)
-        mean = _entry_sums(pool, weights * gain.first[pool.entry_pair])
-        variance = _entry_sums(pool, weights**2 * gain.variance[pool.entry_pair])
+        mean = entry_sums(pool, weights * gain.first[pool.entry_pair])
+        variance = entry_sums(pool, weights**2 * gain.variance[pool.entry_pair])
         return Moments(mean[:, columns], variance[:, columns])
     found = [err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain) for run in runs]
     mean, second = (np.stack(each, axis=1) for each in zip(*found, strict=True))
@@ -169,11 +169,10 @@ def goal_moments(pool: Pool, *, goal: Goal, measure: Measure, model: GradeModel)
     """
     if measure.family == "ratio":
         mean, variance = _ratio_goal_moments(pool, goal, measure, model)
-    elif measure.is_linear:
-        mean, variance = _linear_moments(pool, goal, measure, GainMoments.of(pool, measure, model))
     else:
         gain = GainMoments.of(pool, measure, model)
-        mean, variance = _err_goal_moments(pool, goal, measure, gain)
+        of_goal = _linear_moments if measure.is_linear else _err_goal_moments
+        mean, variance = of_goal(pool, goal, measure, gain)
     return GoalMoments(_contrasts(goal, mean), variance)
 
 
@@ -192,17 +191,16 @@ def _linear_moments(
     """Means (T, runs) of the goal's runs, and the summed variance of what it compares."""
     topics = len(pool.topics)
     expected = pool.entry_weights(measure) * gain.first[pool.entry_pair]
-    means = _entry_sums(pool, expected) * topics
+    means = entry_sums(pool, expected) * topics
     lambdas = effective_weights(pool, goal, measure) * topics
     variance = column_sums(pool.topic, lambdas**2 * gain.variance[:-1], number=topics)
     return means[:, [pool.run_index(tag) for tag in goal.all_runs]], variance
 
 
-def _entry_sums(pool: Pool, values: FloatArray) -> FloatArray:
+def entry_sums(pool: Pool, values: FloatArray) -> FloatArray:
     """Add up values of entries by topic and run, shape (T, k)."""
     topics, runs = len(pool.topics), len(pool.runs)
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, values, number=topics * runs).reshape(topics, runs)
+    return column_sums(pool.entry_cell, values, number=topics * runs).reshape(topics, runs)
 
 
 def _err_goal_moments(
@@ -305,7 +303,7 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
     place = _places(second, first)  # where the documents of the second run stand in the first
     back = _places(first, second)
     missed, mean = gain.missed[second], gain.first[second]
-    shared, stopped = (_divided(each[second], missed) for each in (gain.missed_twice, gain.mixed))
+    shared, stopped = (share_of(m[second], of=missed) for m in (gain.missed_twice, gain.mixed))
     ranks = np.arange(1, second.shape[1] + 1)
     before = _before(gain.missed[first])
     total = np.zeros(len(first))
@@ -318,11 +316,6 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
         stops = np.where(place == at, gain.second[z][:, None], stops)
         total += before[:, at] / (at + 1) * (prefix * stops / ranks).sum(axis=1)
     return total
-
-
-def _divided(above: FloatArray, below: FloatArray) -> FloatArray:
-    """The quotient, 0 where both are."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
 
 
 def _places(slots: IntArray, other: IntArray) -> IntArray:

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
+from ...arrays import BoolArray, FloatArray, IntArray, index_array
 from ...data.labels import LabelRows, pair_labels, singles_per_repeated
 from ...estimates.ratios import judged_ratios
 from ...measures.table import document_gains
 from .designs import QueryError, judged_depth, labeled_pairs
-from .moments import err_slopes, err_values, ranked_pairs
+from .moments import entry_sums, err_slopes, err_values, ranked_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,29 +51,6 @@ class JudgedTopics:
     deviation: FloatArray  # (m, k)
     topic: IntArray  # (m,): the topic of each row, as a position among the u
     noise_measured: bool  # whether any document has two judgments; without, there are no rows
-
-
-def topic_values(
-    pool: Pool,
-    *,
-    labels: LabelRows,
-    measure: Measure,
-    max_grade: int,
-    topics: IntArray | None = None,
-    runs: Sequence[str] | None = None,
-) -> FloatArray:
-    """Return the value of every run on topics whose documents are all judged.
-
-    Parameters, errors and meaning are those of `judged_topics`.
-
-    Returns
-    -------
-    ndarray of float64, shape (u, k)
-    """
-    found = judged_topics(
-        pool, labels=labels, measure=measure, max_grade=max_grade, topics=topics, runs=runs
-    )
-    return found.value
 
 
 def judged_topics(
@@ -122,7 +99,9 @@ def judged_topics(
     MeasureError
         If topics that are judged whole do not tell the measure.
     """
-    chosen = np.arange(len(pool.topics)) if topics is None else _checked_topics(pool, topics)
+    every = len(pool.topics)
+    wanted = np.arange(every) if topics is None else topics
+    chosen = index_array(wanted, below=every, name="topics", error=QueryError)
     tags = pool.runs if runs is None else tuple(runs)
     gains = document_gains(measure, max_grade=max_grade)
     rows = _checked_rows(pool, labels, max_grade)
@@ -133,7 +112,7 @@ def judged_topics(
         (needed if shared is None else shared) & inside
     ]
     singles = singles_per_repeated(sharing[sharing > 0])
-    rows = _rows_of(rows, needed)
+    rows = rows.chosen(needed[rows.pair])
     number = np.bincount(rows.pair, minlength=len(pool))
     _check_complete(pool, needed & (number == 0))
     place = np.full(len(pool.topics), -1)
@@ -206,11 +185,9 @@ class _Gains:
 def _linear_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
     columns, topics = [pool.run_index(tag) for tag in tags], len(pool.topics)
     gained = pool.entry_weights(measure) * topics * gains.gain[pool.entry_pair]
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * len(pool.runs) + pool.run
-    sums = column_sums(cells, gained, number=topics * len(pool.runs))
+    values = entry_sums(pool, gained)[:, columns]
     slopes = pool.weights(measure, gains.disputed).toarray()[:, columns] * topics
-    deviation = slopes * gains.deviation[:, None]
-    return sums.reshape(topics, -1)[:, columns], deviation, _topics_of(pool, gains.disputed)
+    return values, slopes * gains.deviation[:, None], _topics_of(pool, gains.disputed)
 
 
 def _err_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
@@ -240,25 +217,11 @@ def _topics_of(pool: Pool, pairs: IntArray) -> IntArray:
 
 def _checked_rows(pool: Pool, labels: LabelRows, max_grade: int) -> LabelRows:
     """The rows by (pair, grade)."""
-    try:
-        pair = index_array(labels.pair, below=len(pool), name="pair")
-        grade = index_array(labels.grade, below=max_grade + 1, name="grade")
-    except ValueError as error:
-        raise QueryError(f"labels: {error}") from error
+    pair = index_array(labels.pair, below=len(pool), name="labels: pair", error=QueryError)
+    most = max_grade + 1
+    grade = index_array(labels.grade, below=most, name="labels: grade", error=QueryError)
     order = np.lexsort((grade, pair))
     return LabelRows(pair[order], grade[order])
-
-
-def _rows_of(rows: LabelRows, needed: BoolArray) -> LabelRows:
-    kept = needed[rows.pair]
-    return LabelRows(rows.pair[kept], rows.grade[kept])
-
-
-def _checked_topics(pool: Pool, topics: IntArray) -> IntArray:
-    try:
-        return index_array(topics, below=len(pool.topics), name="topics")
-    except ValueError as error:
-        raise QueryError(str(error)) from error
 
 
 def _check_complete(pool: Pool, missing: BoolArray) -> None:
