@@ -214,6 +214,18 @@ def _silent(found: Situation) -> NextStep | None:
     return NextStep("silent", "Remind the assessors", why, Action("people", "People"))
 
 
+def _invited(found: Situation) -> NextStep | None:
+    if not found.awaited:
+        return None
+    why = (
+        "One assessor is invited, and has not signed in yet: the link stands beside the name."
+        if found.awaited == 1
+        else f"{found.awaited:,} assessors are invited, and none of them has signed in yet: their "
+        "links stand beside the names."
+    )
+    return NextStep("invited", "Bring the assessors in", why, Action("people", "People"))
+
+
 def _judging(found: Situation) -> NextStep:
     row = found.row
     numbers = Action("live", "See the ranking", (row.number,)) if row else None
@@ -236,12 +248,13 @@ RULES: tuple[Rule, ...] = (
     _paused,
     _stuck,
     _silent,
+    _invited,
     _judging,
 )
 STATES = (
     "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
     "computing", "reported", "ended", "nobody", "too few", "open", "paused", "round paused",
-    "stuck", "again", "silent", "judging",
+    "stuck", "again", "silent", "invited", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

@@ -157,6 +157,18 @@ def silent(campaign: Campaign) -> None:
     days_ago(4)
 
 
+def invited(campaign: Campaign) -> None:
+    """Their accounts have no password, until they follow their links."""
+    evaluation.drawn(campaign)
+
+
+def come(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    anna = User.objects.get(username="anna")
+    anna.set_password("pw")
+    anna.save()
+
+
 def judging(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     evaluation.judge(campaign, 5)
@@ -189,6 +201,8 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("stuck", stuck),
     ("again", again),
     ("silent", silent),
+    ("invited", invited),
+    ("judging", come),
     ("judging", judging),
     ("judging", planned_meanwhile),
 ]
@@ -253,7 +267,7 @@ def test_who_is_silent_for_longer_than_the_pace_looks_back_is_silent(
         assert step(campaign).state == "silent"
     Batch.objects.update(opened=timezone.now())
     Round.objects.update(drawn=timezone.now())
-    assert step(campaign).state == "judging"
+    assert step(campaign).state == ("judging" if judged else "invited")
 
 
 def test_an_empty_campaign_asks_for_everything() -> None:
