@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from django.contrib import messages
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -53,10 +53,9 @@ class SecondFactorMiddleware:
 class SignInMiddleware(LoginRequiredMiddleware):
     """Whoever sends a form and is signed in no more comes back to the page that has the form."""
 
-    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseRedirect:
         if request.method in READS or request.headers.get("Sec-Fetch-Mode", NAVIGATE) != NAVIGATE:
-            answer: HttpResponse = super().handle_no_permission(request, view_func)
-            return answer
+            return super().handle_no_permission(request, view_func)
         messages.warning(request, SIGNED_OUT)
         before, here = request.headers.get("referer", ""), {request.get_host()}
         page = urlsplit(before if url_has_allowed_host_and_scheme(before, here) else "")
