@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from django.db.models import Q
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from judging.formats.documents import DocumentRecord, read_documents
 from judging.formats.lines import MEBIBYTE

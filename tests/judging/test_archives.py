@@ -110,7 +110,7 @@ REFUSED = {
     "unknown": (zipped({"notes.txt": b"nothing\n", **FILES}), "notes.txt Nobody can tell"),
     "picture": (
         taped({"a.png": b"\x89PNG\r\n\x1a\n" + bytes(100), **FILES}),
-        "a.png This is a pic",
+        "a.png This is a",
     ),
     "link": (odd("topics.tsv"), "no file but a link"),
     "password": (with_password(), "password"),
