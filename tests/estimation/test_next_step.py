@@ -8,9 +8,10 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
+from estimation.core.inference.unknown import Reason
 from estimation.models import Round
 from estimation.next_step import STATES, NextStep, next_step
-from estimation.services import pausing, rounds
+from estimation.services import pausing, rounds, stopping
 from estimation.situation import Situation
 from judging.models import (
     Assignment,
@@ -96,6 +97,12 @@ def computing(campaign: Campaign) -> None:
 
 def reported(campaign: Campaign) -> None:
     evaluation.made_reports(finished(campaign))
+
+
+def nothing_known(campaign: Campaign) -> None:
+    """Whoever ends a round after a batch may have too few pairs for any value."""
+    shown = finished(campaign).estimate_sets.order_by("-number")[0]
+    shown.estimates.update(unknown=Reason.FEW_RELEVANT)
 
 
 def planned_after_the_end(campaign: Campaign) -> None:
@@ -191,6 +198,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("draw", drafted),
     ("draw", planned_after_the_end),
     ("computing", computing),
+    ("unknown", nothing_known),
     ("reported", reported),
     ("ended", ended),
     ("nobody", nobody),
@@ -294,6 +302,23 @@ def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
     assert found.pace is not None
     assert found.pace.per_day == pytest.approx(5.0, rel=0.01)
     assert found.days_left == pytest.approx((found.expected - 10) / 5.0, rel=0.01)
+
+
+@pytest.mark.slow
+def test_of_a_round_that_was_ended_early_it_is_not_said_that_it_is_judged(
+    campaign: Campaign,
+) -> None:
+    evaluation.worker_alive()
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 25)
+    client = Client()
+    client.force_login(campaign.created_by)
+    for there in (address("round-list", campaign), address("round-detail", campaign, 1)):
+        page = client.get(there).content.decode()
+        assert "Its 1 complete batch counts; of the others no more is judged." in page
+    stopping.by_hand(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    assert step(campaign).why == "Round 1 was ended early: nothing more comes of it."
 
 
 @pytest.mark.slow
