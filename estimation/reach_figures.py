@@ -72,13 +72,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class ReachFigure:
-    """What the chosen budget reaches, and others.
+    """What the chosen budget reaches, or as much of it as there is to judge, and others.
 
     ``fields`` are the same as `forms.TargetForm` shows them, and ``facts`` all that the curve needs
     to be moved along without asking again, as JSON.
     """
 
     measure: str
+    budget: int
     table: ReachedByBudget
     chosen: ReachedLine
     scale: str
@@ -139,6 +140,7 @@ def reach_figure(
     hours = here.work * work.hours_each
     return ReachFigure(
         measure=measure,
+        budget=min(budget, math.ceil(ends[1])),
         table=table,
         chosen=_line(here, digits, runs),
         scale="" if not scale else label(scale, max(0, min(digits, 2))),

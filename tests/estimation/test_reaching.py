@@ -295,6 +295,21 @@ def test_ends_of_the_curve_impossible_widths_and_no_pace(drafted: Round, organiz
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("budget", [300, 100_000])
+def test_a_budget_for_more_than_there_is_reaches_what_there_is(
+    campaign: Campaign, organizer: Client, budget: int
+) -> None:
+    """A default of a thousand pairs is more than many a small collection has."""
+    row = evaluation.drafted(campaign, budget=budget, batch_size=None, topic_seconds=60)
+    every = row.preview["expected_pairs"]
+    assert every < budget
+    assert reaching.of_budget(row).hours == pytest.approx(row.preview["hours"], rel=1e-9)
+    said = text(organizer.get(address("round-detail", campaign, row.number)))
+    assert f"{every:,.0f} pairs reach ± 0" in said
+    assert f"{budget:,} pairs reach" not in said
+
+
+@pytest.mark.slow
 def test_reading_topics_is_work_and_no_judgments(campaign: Campaign) -> None:
     """At a pace of judgments a day the days are those of the judgments, and a topic has its pairs,
     however long it takes to read."""
