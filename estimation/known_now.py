@@ -34,11 +34,12 @@ class KnownNow:
 def known_now(row: Round) -> KnownNow | None:
     """The narrowest there is of the measure of a drafted round; None if no round estimates it."""
     drawn = rounds_of(row.campaign).exclude(state__in=Round.NOT_DRAWN).exclude(pk=row.pk)
-    found = [_of_round(other, row.measure) for other in drawn if row.measure in measures_of(other)]
+    found = [known_of(other, row.measure) for other in drawn if row.measure in measures_of(other)]
     return min((each for each in found if each), key=lambda each: each.half_width, default=None)
 
 
-def _of_round(other: Round, measure: str) -> KnownNow | None:
+def known_of(other: Round, measure: str) -> KnownNow | None:
+    """What a round tells of a measure; None before its first batch, or where it tells no value."""
     shown = latest_estimates(other)
     if shown is None:
         return None
@@ -46,6 +47,15 @@ def _of_round(other: Round, measure: str) -> KnownNow | None:
     told = rows.values_list("low", "value", "high")
     widths = [max(high - value, value - low) for low, value, high in told]
     return KnownNow(other.number, shown.batches, median(widths)) if widths else None
+
+
+def said_against(known: KnownNow | None, row: Round, target: float | None) -> str:
+    """The half width so far beside the planned one, of a round that has no forecast to say so."""
+    if known is None:
+        return ""
+    digits = decimals(known.half_width)
+    planned = "" if target is None else f"; planned was ± {label(target, digits)} or less"
+    return f"{row.measure} of the middle run is known to {known.width}{planned}."
 
 
 def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) -> str:

@@ -92,7 +92,8 @@ def _material(found: Situation) -> NextStep | None:
         return None
     if there.uploads_rejected:
         count = there.uploads_rejected
-        why = f"{count} file{' was' if count == 1 else 's were'} rejected; {_listed(missing)} lack."
+        rejected = f"{count} file{' was' if count == 1 else 's were'} rejected"
+        why = f"{rejected}; there are no {_listed(missing, 'or')} yet."
         return NextStep("rejected", "Mend the files", why, Action("material", "See why"))
     lacking = f"There are no {_listed(missing, 'or')} yet;"
     why = f"{lacking} a round is drawn from what runs return."
@@ -130,11 +131,17 @@ def _ended(found: Situation) -> NextStep | None:
         why = f"Round {row.number} is judged, and its numbers are being computed."
         action = Action("live", "Watch", (row.number,))
         return NextStep("computing", "Wait for the numbers", why, action, waits=True)
+    ended = "was ended early" if row.state == Round.State.STOPPED else "is judged"
+    told = latest.estimates.filter(measure=row.measure, primary=True)
+    unknown = list(told.values_list("unknown", flat=True))
+    if unknown and all(unknown):
+        why = f"Round {row.number} {ended} and tells no value: too little was found for one."
+        return NextStep("unknown", "Have more judged", why, Action("round-list", "Extend it"))
     if latest.reports.exists():
-        why = f"Round {row.number} is judged and its report made. More needs a further round."
+        why = f"Round {row.number} {ended} and its report made. More needs a further round."
         action = Action("round-new", "Plan a further round")
         return NextStep("reported", "Close the campaign, or go on", why, action)
-    why = f"Round {row.number} is judged: nothing more comes of it."
+    why = f"Round {row.number} {ended}: nothing more comes of it."
     return NextStep("ended", "Make the report", why, Action("reports", "Export", (row.number,)))
 
 
@@ -214,6 +221,18 @@ def _silent(found: Situation) -> NextStep | None:
     return NextStep("silent", "Remind the assessors", why, Action("people", "People"))
 
 
+def _invited(found: Situation) -> NextStep | None:
+    if not found.awaited:
+        return None
+    why = (
+        "One assessor is invited, and has not signed in yet: the link stands beside the name."
+        if found.awaited == 1
+        else f"{found.awaited:,} assessors are invited, and none of them has signed in yet: their "
+        "links stand beside the names."
+    )
+    return NextStep("invited", "Bring the assessors in", why, Action("people", "People"))
+
+
 def _judging(found: Situation) -> NextStep:
     row = found.row
     numbers = Action("live", "See the ranking", (row.number,)) if row else None
@@ -236,12 +255,13 @@ RULES: tuple[Rule, ...] = (
     _paused,
     _stuck,
     _silent,
+    _invited,
     _judging,
 )
 STATES = (
     "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
-    "computing", "reported", "ended", "nobody", "too few", "open", "paused", "round paused",
-    "stuck", "again", "silent", "judging",
+    "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
+    "round paused", "stuck", "again", "silent", "invited", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from estimation import selectors, work
 from estimation.charts.bars import BarChart, day_bars
 from estimation.findings import Finding, findings, listed, named, what_more_buys
-from estimation.forecasts import ForecastFigure, forecast_figure
+from estimation.forecasts import ForecastFigure, forecast_figure, target_of
+from estimation.known_now import known_of, said_against
 from estimation.models import EstimateSet, Round
 from estimation.next_step import COPYING
 from estimation.situation import Action, Situation
@@ -45,7 +46,8 @@ class Attention:
 class RoundOutcome:
     """What a round has shown so far, and what is foretold of it.
 
-    Of one that has ``ended``, ``further`` says what more judgments would buy.
+    Of one that has ``ended``, ``further`` says what more judgments would buy; ``known`` how narrow
+    its intervals are, where no ``forecast`` does.
     """
 
     number: int
@@ -53,6 +55,7 @@ class RoundOutcome:
     ended: bool
     findings: list[Finding]
     forecast: ForecastFigure | None
+    known: str
     further: str
     actions: list[Action]
 
@@ -63,28 +66,31 @@ def outcome(facts: Situation) -> RoundOutcome | None:
     latest = selectors.latest_estimates(row) if row and row.is_drawn else None
     if row is None or latest is None:
         return None
-    found, forecast, further = _conclusions(latest.pk, latest.created, row.state)
+    found, forecast, known, further = _conclusions(latest.pk, latest.created, row.state)
     actions = [Action("live", "See the ranking", (row.number,))]
     if row.has_ended:
         actions.append(Action("reports", "Make the report", (row.number,)))
     if row.has_ended and facts.campaign.state != Campaign.State.CLOSED:
         actions.insert(0, Action("round-new", "Plan a further round"))
     further = further if row.has_ended else ""
-    return RoundOutcome(row.number, row.measure, row.has_ended, found, forecast, further, actions)
+    ended = row.has_ended
+    return RoundOutcome(row.number, row.measure, ended, found, forecast, known, further, actions)
 
 
 @lru_cache(maxsize=64)
 def _conclusions(
     pk: int, _created: datetime, _state: str
-) -> tuple[list[Finding], ForecastFigure | None, str]:
+) -> tuple[list[Finding], ForecastFigure | None, str, str]:
     """What the estimates of a drawn round say by its measure: they never change once stored."""
     rounds = ("round__run", "round__baseline")
     shown = EstimateSet.objects.select_related(*rounds).get(pk=pk)
     table = selectors.ranking_table(shown.round, shown.round.measure, shown)
     if table is None or table.pairs is None:
-        return [], None, ""
+        return [], None, "", ""
+    row, forecast = shown.round, forecast_figure(table)
+    known = "" if forecast else said_against(known_of(row, row.measure), row, target_of(row))
     further = what_more_buys(table, table.pairs) or ""
-    return findings(table, table.pairs), forecast_figure(table), further
+    return findings(table, table.pairs), forecast, known, further
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Work:
-    """What a unit of `Reached.work` costs: judgments and hours, whose cost the campaign tells."""
+    """Labels of a pair, and hours of a unit of `Reached.work`, whose cost the campaign tells."""
 
     labels_each: float
     hours_each: float
@@ -72,13 +72,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class ReachFigure:
-    """What the chosen budget reaches, and others.
+    """What the chosen budget reaches, or as much of it as there is to judge, and others.
 
     ``fields`` are the same as `forms.TargetForm` shows them, and ``facts`` all that the curve needs
     to be moved along without asking again, as JSON.
     """
 
     measure: str
+    budget: int
     table: ReachedByBudget
     chosen: ReachedLine
     scale: str
@@ -139,12 +140,13 @@ def reach_figure(
     hours = here.work * work.hours_each
     return ReachFigure(
         measure=measure,
+        budget=min(budget, math.ceil(ends[1])),
         table=table,
         chosen=_line(here, digits, runs),
         scale="" if not scale else label(scale, max(0, min(digits, 2))),
         hours=in_hours(hours),
         cost=work.campaign.cost_of(hours),
-        days=_days(calendar.days(here.work * work.labels_each, hours)),
+        days=_days(calendar.days(_pairs(here) * work.labels_each, hours)),
         pace=calendar.words,
         widths=widths,
         chances=chances,
@@ -153,10 +155,15 @@ def reach_figure(
         lines=[_line(each, digits, runs) for each in table.lines[::every]],
         fields=_fields(here, digits, hours, runs),
         facts=json.dumps(facts, allow_nan=False),
-        lonely=share * here.work < ALONE,
+        lonely=share * _pairs(here) < ALONE,
         least=math.ceil(ends[0]),
         most=math.ceil(ends[1]),
     )
+
+
+def _pairs(here: Reached) -> float:
+    """What is to be judged, without the reading of topics, which is work as well."""
+    return here.pairs or here.work
 
 
 def _dot(chart: LineChart, top: float, value: float) -> Dot | None:

@@ -108,12 +108,13 @@ class RoundProgress:
 def round_progress(row: Round) -> RoundProgress:
     links = row.round_batches.select_related("batch").order_by("number")
     every = [(link.number, judging.progress_of(link.batch)) for link in links]
+    ahead = judging.finished_ahead([batch for _, batch in every])
     batches = [
         RoundBatchProgress(
             number,
             batch.state,
             batch.pairs,
-            batch.finished,
+            ahead.get(batch.id, batch.finished),
             batch.opened,
             batch.completed,
         )

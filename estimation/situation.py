@@ -15,7 +15,7 @@ from estimation.models import Round
 from judging import selectors as judging
 from judging.models import BatchPair, Campaign
 from judging.pace import Pace, pace
-from judging.stuck import how_many_judge
+from judging.stuck import how_many_have_come, how_many_judge
 from judging.workers import Service, unserved
 
 A_DAY = timedelta(days=1)
@@ -94,6 +94,13 @@ class Situation:
     def assessors(self) -> int:
         """Who is handed pairs: those whose work is excluded are not."""
         return how_many_judge(self.campaign)
+
+    @cached_property
+    def awaited(self) -> int:
+        """Assessors who are invited, where none has come and nothing is judged yet."""
+        if self.judged or not self.assessors or how_many_have_come(self.campaign):
+            return 0
+        return self.assessors
 
     @cached_property
     def unserved(self) -> list[Service]:

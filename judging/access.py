@@ -61,7 +61,7 @@ _ASSIGNMENT = reads(
 
 
 def user_of(request: HttpRequest | Request) -> User:
-    """The signed-in user; views are reached by nobody else (LoginRequiredMiddleware)."""
+    """The signed-in user; views are reached by nobody else (SignInMiddleware)."""
     return cast(User, request.user)
 
 

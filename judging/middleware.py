@@ -5,9 +5,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from judging.access import user_of
 from judging.errors import UserError
@@ -18,6 +21,9 @@ WITHOUT_SECOND_FACTOR = {
     "confirm-it-is-you", "sign-out", "password",
 }  # fmt: skip
 """Pages for whoever shall set one up first."""
+
+READS, NAVIGATE = ("GET", "HEAD"), "navigate"
+SIGNED_OUT = "You were signed out, so that nothing was changed. Sign in, and do it again."
 
 
 class SecondFactorMiddleware:
@@ -44,14 +50,33 @@ class SecondFactorMiddleware:
         return redirect("factors")
 
 
+class SignInMiddleware(LoginRequiredMiddleware):
+    """Whoever sends a form and is signed in no more comes back to the page that has the form."""
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseRedirect:
+        if request.method in READS or request.headers.get("Sec-Fetch-Mode", NAVIGATE) != NAVIGATE:
+            return super().handle_no_permission(request, view_func)
+        messages.warning(request, SIGNED_OUT)
+        before, here = request.headers.get("referer", ""), {request.get_host()}
+        page = urlsplit(before if url_has_allowed_host_and_scheme(before, here) else "")
+        there = page._replace(scheme="", netloc="", fragment="").geturl()
+        return redirect_to_login(there or reverse("home"))
+
+
 class UserErrorMiddleware:
-    """Shows a UserError that no view caught: what is wrong, how to mend it, and a way back."""
+    """Shows a UserError that no view caught: what is wrong, how to mend it, and a way back. Who
+    opens an address that takes forms alone is shown a way back, too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        answer = self.get_response(request)
+        if answer.status_code != 405 or request.method not in READS or answer.content:
+            return answer
+        page = render(request, "405.html", status=405)
+        page["Allow"] = answer["Allow"]
+        return page
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not isinstance(error, UserError):

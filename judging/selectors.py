@@ -1,5 +1,6 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -159,6 +160,9 @@ def material(campaign: Campaign) -> Material:
     )
 
 
+TO_COME = (Batch.State.WAITING, Batch.State.HELD)
+
+
 @dataclass(frozen=True)
 class BatchProgress:
     id: int
@@ -183,6 +187,19 @@ def progress_of(batch: Batch) -> BatchProgress:
         batch.opened,
         batch.completed,
     )
+
+
+def finished_ahead(batches: Sequence[BatchProgress]) -> dict[int, int]:
+    """How many pairs of batches that were not opened yet have all their labels, by batch, as other
+    batches asked for them before: of the first batches of a campaign nothing is asked."""
+    to_come = [each.id for each in batches if each.state in TO_COME and each.opened is None]
+    if not to_come or min(each.number for each in batches) == 1:
+        return {}
+    done = BatchPair.objects.filter(
+        Q(pair__decided=True) | Q(pair__judged__gte=F("labels")), batch__in=to_come
+    )
+    counted = done.order_by().values("batch").annotate(count=Count("pk"))
+    return dict(counted.values_list("batch", "count"))
 
 
 @dataclass(frozen=True)

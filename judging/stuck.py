@@ -4,11 +4,21 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from judging import golds
 from judging.guests import done
-from judging.models import Assignment, Batch, BatchPair, Campaign, Exclusion, Membership, Pair
+from judging.models import (
+    Assignment,
+    Batch,
+    BatchPair,
+    Campaign,
+    Exclusion,
+    Membership,
+    Pair,
+    User,
+)
 from judging.statements import Slot, counts, reads
 
 
@@ -48,6 +58,13 @@ def how_many_judge(campaign: Campaign) -> int:
     """Of `may_judge`."""
     ((found,),) = _ASSESSORS.rows(campaign=campaign.pk)
     return int(found)
+
+
+def how_many_have_come(campaign: Campaign) -> int:
+    """Of `may_judge`, who is not only invited, with a link that nobody has followed."""
+    invited = {"password__startswith": UNUSABLE_PASSWORD_PREFIX, "is_guest": False}
+    here = User.objects.filter(pk__in=may_judge(campaign))
+    return here.exclude(last_login=None, **invited).count()
 
 
 def _stuck_rows(campaign: Campaign | Slot, total: int | Slot) -> QuerySet[Pair]:

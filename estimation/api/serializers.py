@@ -237,6 +237,7 @@ class ReachedRow(Row):
     decided_most = Number(help_text="… and at most.")
     best_least = Number(help_text="Chance that the best two runs are told apart, at least …")
     best_most = Number(help_text="… and at most.")
+    pairs = Number(default=0.0, help_text="Distinct pairs alone, without the reading of topics.")
 
 
 class KnownNowRow(Row):

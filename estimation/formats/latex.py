@@ -16,8 +16,8 @@ SPECIAL = {
 KEPT = "\u00a0\u2009"
 """Spaces that are no breaks."""
 PACKAGES = ("booktabs", "longtable")
-A_PAGE = 45
-"""Tables of more rows go over several pages."""
+A_PAGE = 35
+"""Tables of more rows go over several pages: so many and a caption fill one of letter paper."""
 WIDE, QUARTER = r"p{0.4\linewidth}", r"p{0.25\linewidth}"
 """Columns whose text is broken into lines."""
 

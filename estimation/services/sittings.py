@@ -42,10 +42,15 @@ def hours_of(row: Round, sittings: float) -> float:
 
 
 def as_judged(row: Round, pool: Pool, chance: FloatArray, budget: float) -> float:
-    """What reading topics counts for, in pairs that could be judged in the same time."""
+    """What reading topics counts for, in pairs that could be judged in the same time.
+
+    A budget for more than there is keeps its batches, of which fewer are drawn.
+    """
     if not row.topic_seconds:
         return 0.0
-    size = with_budget(plan_of(row), max(1, round(budget))).batch_size or 1
+    is_all = bool(np.all(chance[chance > 0.0] >= 1.0))
+    asked = max(budget, row.budget) if is_all else budget
+    size = with_budget(plan_of(row), max(1, round(asked))).batch_size or 1
     batches = max(1, math.ceil(budget / size))
     sittings = sittings_of(row, pool, np.minimum(chance, 1.0), batches=batches)
     return hours_of(row, sittings) / hours_each(row)

@@ -17,10 +17,16 @@ register = template.Library()
 
 
 @register.inclusion_tag("_campaign_bar.html", takes_context=True)
-def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
+def campaign_bar(
+    context: RequestContext, campaign: Campaign, *, swap: bool = False
+) -> dict[str, Any]:
     """What `next_step` says of the campaign; a view that has looked already has its ``situation``
     in the context. ``here`` is the page to come back to, where the request is not for it; who is
-    ``there`` already, where one can watch, is not sent to it."""
+    ``there`` already, where one can watch, is not sent to it.
+
+    ``swap``: a part of the answer to a poll, which takes the place of the bar that is there. What
+    can be focused has an id, by which the focus is found again.
+    """
     request: HttpRequest = context["request"]
     if ORGANIZER not in roles(user_of(request), campaign):
         return {}
@@ -32,6 +38,7 @@ def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
         "campaign": campaign,
         "found": found,
         "step": step,
+        "swap": swap,
         "polls": step.state in TRANSIENT,
         "left": time_left(found.days_left) if found.campaign.state == "open" else "",
         "button": "btn small" if step.waits else "btn small primary",

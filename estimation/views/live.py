@@ -143,6 +143,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
         context |= {"results": results, "together": any(each.earlier for each in results)}
         context |= {"exports": exports(shown.estimate_set)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
+    context["here"] = request.htmx.current_url_abs_path or request.path  # type: ignore[attr-defined]
     if request.GET.get("body") != body:
         context |= {"swap_body": True} | _body(request, shown, page)
     return render(request, "estimation/_live_update.html", context)

@@ -56,8 +56,9 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "failure": failure(job),
         "workers": serving("report"),
     }
-    partial = request.htmx  # type: ignore[attr-defined]
-    return render(request, f"estimation/{'_reports' if partial else 'reports'}.html", context)
+    polled = request.htmx  # type: ignore[attr-defined]
+    context |= {"polled": polled, "here": request.path}
+    return render(request, f"estimation/{'_reports' if polled else 'reports'}.html", context)
 
 
 @require_POST

@@ -13,7 +13,7 @@ from django.core.files.base import File
 
 from judging.errors import UserError
 from judging.formats.archive import Member, read_archive
-from judging.formats.guess import guess_kind, unknown_kind
+from judging.formats.guess import SAY_WHICH, guess_kind, unknown_kind
 from judging.models import Upload
 from judging.services.uploads import HEAD_BYTES, Load, Reading, loads, sha256_of, shown_name, store
 
@@ -44,7 +44,7 @@ def _checked(reading: Reading, member: Member) -> str:
     name, head = shown_name(member.name), member.file.read(HEAD_BYTES)
     guess = guess_kind(name, head)
     if guess is None:
-        reading.problems.error(None, name, unknown_kind(name, head))
+        reading.problems.error(None, name, _unknown(name, head))
     elif guess.kind == "archive":
         reading.problems.error(None, name, "An archive in an archive: unpack it first.")
     size = len(head)
@@ -54,6 +54,18 @@ def _checked(reading: Reading, member: Member) -> str:
         limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
         reading.problems.error(None, name, f"This file is too large: expected {limit}.")
     return name
+
+
+def _unknown(name: str, head: bytes) -> str:
+    """Nobody can choose the kind of a file inside; the field says which it is."""
+    said = unknown_kind(name, head).removeprefix(name)
+    return TAKE_IT_OUT if SAY_WHICH in said else f"This{said}"
+
+
+TAKE_IT_OUT = (
+    "Nobody can tell what this holds: take it out of the archive. If it is material, upload it by "
+    "itself, and choose its kind."
+)
 
 
 def _store(reading: Reading, member: Member) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from judging.formats.documents import DocumentRecord, read_documents
 from judging.formats.lines import MEBIBYTE
@@ -31,11 +32,13 @@ def topic_ids(reading: Reading) -> dict[str, int]:
 
     A file that is only checked is held against topics that were only checked as well, which have
     no rows yet (0): they would have come with it. Raises jobs.NotYet while a topics file is on its
-    way.
+    way, or an archive that came at once with it and may hold topics.
     """
     only = reading.upload.check_only
     files = reading.campaign.uploads.filter(kind=Upload.Kind.TOPICS)
-    on_the_way = files.filter(state__in=[Upload.State.STORED, Upload.State.READING])
+    beside = Q(kind=Upload.Kind.ARCHIVE, drop=reading.upload.drop) & ~Q(drop="")
+    waited_for = reading.campaign.uploads.filter(Q(kind=Upload.Kind.TOPICS) | beside)
+    on_the_way = waited_for.filter(state__in=[Upload.State.STORED, Upload.State.READING])
     if (on_the_way if only else on_the_way.filter(check_only=False)).exists():
         raise jobs.NotYet(1.0, "waits for the topics")
     found = dict(reading.campaign.topics.values_list("topic_id", "pk"))

@@ -96,7 +96,7 @@ def _unpacked(upload: Upload) -> str:
 def dismiss(*, campaign: Campaign, by: User, drop: str) -> int:
     """Removes all files of a drop that brought nothing: only checked, or rejected; how many.
 
-    What is still read stays, and so does what was taken in.
+    What is still read stays, and so does what was taken in. An archive counts as its files.
     """
     settled = (Upload.State.CHECKED, Upload.State.REJECTED)
     with transaction.atomic():
@@ -107,10 +107,15 @@ def dismiss(*, campaign: Campaign, by: User, drop: str) -> int:
         rows = list(campaign.uploads.filter(drop=drop, state__in=settled))
         Job.objects.filter(kind="upload", target__in=[row.pk for row in rows]).delete()
         campaign.uploads.filter(pk__in=[row.pk for row in rows]).delete()
+        unpacked = [row for row in rows if (row.kind, row.state) == UNPACKED]
+        files = len(rows) - len(unpacked) or len(rows)
         if rows:
-            audit.record("dismiss files", by=by, campaign=campaign, files=len(rows))
+            audit.record("dismiss files", by=by, campaign=campaign, files=files)
         transaction.on_commit(lambda: _forget([row.file for row in rows]))
-    return len(rows)
+    return files
+
+
+UNPACKED = (Upload.Kind.ARCHIVE, Upload.State.CHECKED)
 
 
 def _forget(files: list[Any]) -> None:

@@ -86,9 +86,12 @@ function range(low, high, digits, unit) {
   return (first === second ? first : `${first} to ${second}`) + unit;
 }
 
+/** What is to be judged, without the reading of topics, which is work as well. */
+const pairsOf = (line) => line.pairs || line.work;
+
 function daysOf(known, line) {
   const days = known.perDay > 0
-    ? (line.work * known.labels) / known.perDay
+    ? (pairsOf(line) * known.labels) / known.perDay
     : (line.work * known.hours) / known.hoursADay;
   if (days < 1) return "less than a day";
   const whole = Math.ceil(days - 1e-9);
@@ -120,7 +123,7 @@ function show(known, budget, typing) {
     }
   }
   const said = {
-    budget: grouped(budget),
+    budget: grouped(Math.min(budget, known.whole)),
     half_width: `± ${range(line.half_width, width, known.digits, "")}`,
     best: range(100 * line.best_least, 100 * line.best_most, 0, " %"),
     decided: range(100 * line.decided_least, 100 * line.decided_most, 0, " %"),
@@ -132,7 +135,7 @@ function show(known, budget, typing) {
     place.textContent = said[place.dataset.say];
   }
   const lonely = document.querySelector("#curve [data-lonely]");
-  if (lonely) lonely.hidden = known.lonely * line.work >= 1.5;
+  if (lonely) lonely.hidden = known.lonely * pairsOf(line) >= 1.5;
   mark(known, budget, [width === null ? null : width / known.top, line.best_least]);
 }
 

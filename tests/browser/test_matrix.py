@@ -87,3 +87,21 @@ def test_the_link_is_where_the_pointer_is(page: Page) -> None:
     assert page.evaluate("document.querySelectorAll('a.cell:hover').length") == 1
     page.mouse.move(box["x"] + side * 7.5, box["y"] + side * 7.5)
     assert page.evaluate("document.querySelectorAll('a.cell:hover').length") == 0, "the diagonal"
+
+
+def test_names_keep_their_room_beside_the_counts_on_a_phone(page: Page) -> None:
+    """Long heads of numbers are broken, and not the names of runs."""
+    heads = "".join(
+        f'<th class="num">{name}</th>' for name in ("Better than", "Open", "Worse than")
+    )
+    row = '<th scope="row"><span>later.colbert</span></th>' + '<td class="num">13</td>' * 3
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_content(
+        f'<table class="verdicts"><thead><tr><th>Run</th>{heads}</tr></thead>'
+        f"<tbody><tr>{row}</tr></tbody></table>"
+    )
+    for name in ("tokens", "base", "components", "charts"):
+        page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
+    lines = page.locator("tbody span").evaluate("name => name.getClientRects().length")
+    assert lines == 1
+    assert page.locator("table").evaluate("table => table.scrollWidth") <= 390

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from django.test import Client
 
+from estimation import selectors
 from estimation.core.measures.table import parse_measure
 from estimation.models import Round
 from estimation.services import choices, extending, rounds, stopping, topping
 from estimation.services.collections import columns_of
+from estimation.situation import Situation
 from judging.errors import UserError
 from judging.models import Campaign, Judgment
 from judging.services import assignments, campaigns, judgments
@@ -38,6 +40,21 @@ def drawn_on(row: Round, budget: int) -> Round:
     more.refresh_from_db()
     assert more.is_drawn, more.preview
     return more
+
+
+@pytest.mark.slow
+def test_what_is_judged_before_is_no_work_that_is_left(campaign: Campaign) -> None:
+    """The batch that takes it is opened by whoever comes first, who may come tomorrow."""
+    before = selectors.round_progress(judged(campaign, method="poisson")).finished
+    more = drawn_on(Round.objects.get(campaign=campaign, number=1), 15)
+    progress = selectors.round_progress(more)
+    assert [batch.state for batch in progress.batches] == ["waiting"] * len(progress.batches)
+    assert progress.finished == before
+    assert progress.pairs - progress.finished == more.draws.count() - before < 30
+    found = Situation(campaign)
+    assert (found.judged, found.expected) == (before, more.draws.count())
+    assert found.days_left is not None
+    assert found.days_left < 1.0 + (found.expected - before) / before  # judged today
 
 
 @pytest.mark.slow

@@ -8,9 +8,10 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
+from estimation.core.inference.unknown import Reason
 from estimation.models import Round
 from estimation.next_step import STATES, NextStep, next_step
-from estimation.services import pausing, rounds
+from estimation.services import pausing, rounds, stopping
 from estimation.situation import Situation
 from judging.models import (
     Assignment,
@@ -98,6 +99,12 @@ def reported(campaign: Campaign) -> None:
     evaluation.made_reports(finished(campaign))
 
 
+def nothing_known(campaign: Campaign) -> None:
+    """Whoever ends a round after a batch may have too few pairs for any value."""
+    shown = finished(campaign).estimate_sets.order_by("-number")[0]
+    shown.estimates.update(unknown=Reason.FEW_RELEVANT)
+
+
 def planned_after_the_end(campaign: Campaign) -> None:
     finished(campaign)
     evaluation.drafted(campaign, seed="another")
@@ -157,6 +164,18 @@ def silent(campaign: Campaign) -> None:
     days_ago(4)
 
 
+def invited(campaign: Campaign) -> None:
+    """Their accounts have no password, until they follow their links."""
+    evaluation.drawn(campaign)
+
+
+def come(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    anna = User.objects.get(username="anna")
+    anna.set_password("pw")
+    anna.save()
+
+
 def judging(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     evaluation.judge(campaign, 5)
@@ -179,6 +198,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("draw", drafted),
     ("draw", planned_after_the_end),
     ("computing", computing),
+    ("unknown", nothing_known),
     ("reported", reported),
     ("ended", ended),
     ("nobody", nobody),
@@ -189,6 +209,8 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("stuck", stuck),
     ("again", again),
     ("silent", silent),
+    ("invited", invited),
+    ("judging", come),
     ("judging", judging),
     ("judging", planned_meanwhile),
 ]
@@ -253,7 +275,7 @@ def test_who_is_silent_for_longer_than_the_pace_looks_back_is_silent(
         assert step(campaign).state == "silent"
     Batch.objects.update(opened=timezone.now())
     Round.objects.update(drawn=timezone.now())
-    assert step(campaign).state == "judging"
+    assert step(campaign).state == ("judging" if judged else "invited")
 
 
 def test_an_empty_campaign_asks_for_everything() -> None:
@@ -293,6 +315,23 @@ def test_who_looks_at_the_ranking_is_not_sent_to_it(campaign: Campaign) -> None:
     assert "See the ranking" not in text(client.get(ranking, {"measure": "P@2"}))
     bar = client.get(address("campaign-bar", campaign), {"here": f"{ranking}?measure=P@2"})
     assert "See the ranking" not in text(bar)
+
+
+@pytest.mark.slow
+def test_of_a_round_that_was_ended_early_it_is_not_said_that_it_is_judged(
+    campaign: Campaign,
+) -> None:
+    evaluation.worker_alive()
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 25)
+    client = Client()
+    client.force_login(campaign.created_by)
+    for there in (address("round-list", campaign), address("round-detail", campaign, 1)):
+        page = client.get(there).content.decode()
+        assert "Its 1 complete batch counts; of the others no more is judged." in page
+    stopping.by_hand(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    assert step(campaign).why == "Round 1 was ended early: nothing more comes of it."
 
 
 @pytest.mark.slow

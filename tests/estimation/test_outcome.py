@@ -51,6 +51,46 @@ def test_home_says_what_is_known_and_what_to_do(finished: Round, organizer: Clie
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["poisson", "query", "active"])
+def test_where_nothing_is_foretold_the_half_width_stands_against_the_planned_one(
+    campaign: Campaign, organizer: Client, method: str
+) -> None:
+    """Ratio measures, whole topics and active sampling have no forecast that would say it."""
+    asked = {
+        "measure": "AP",
+        "reported": [],
+        "budget": 80,
+        "batch_size": 80,
+        "extra_share": 0.0,
+        "seed": "w",
+    }
+    row = evaluation.drawn(campaign, method=method, **asked)
+    evaluation.judge(campaign, 1000)
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    table = selectors.ranking_table(row, "AP", shown)
+    widths = [
+        max(each.high - each.value, each.value - each.low)
+        for each in table.rows
+        if not each.unknown
+    ]
+    said = text(organizer.get(address("campaign-home", campaign)))
+    found = re.search(
+        r"AP of the middle run is known to ± ([0-9.]*[0-9])(; planned was ± [0-9])?", said
+    )
+    assert widths
+    assert found is not None
+    assert float(found[1]) == pytest.approx(np.median(widths), rel=0.06)
+    assert bool(found[2]) == (method == "poisson"), "of the others no plan told one"
+
+
+@pytest.mark.slow
+def test_of_a_round_with_a_forecast_it_is_said_once(finished: Round, organizer: Client) -> None:
+    said = text(organizer.get(address("campaign-home", finished.campaign)))
+    assert said.count("of the middle run is known to") == 1
+
+
+@pytest.mark.slow
 def test_a_closed_campaign_keeps_what_is_known_and_asks_for_nothing(
     finished: Round, organizer: Client
 ) -> None:

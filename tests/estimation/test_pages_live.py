@@ -154,6 +154,33 @@ def test_a_poll_brings_the_head_after_a_judgment_and_the_table_after_a_batch(
 
 
 @pytest.mark.slow
+def test_a_poll_brings_the_bar_along_so_that_a_page_has_one_number(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign)
+    there = address("live", campaign, 1)
+    page = organizer.get(there)
+    assert "0 of" in bar_of(page.content.decode())
+    evaluation.judge(campaign, 45)
+    headers = HTMX | {"HX-Current-URL": f"http://testserver{there}?measure=P%4010"}
+    polled = organizer.get(there, {"head": "older", "measure": "P@10"}, headers=headers)
+    progress = polled.context["progress"]
+    said = bar_of(polled.content.decode())
+    assert f"{progress.finished} of {progress.pairs} pairs judged" in said
+    assert progress.finished > 0
+    assert f'name="next" value="{there}?measure=P%4010"' in polled.content.decode()
+    assert 'id="campaign-bar" aria-label="State of the campaign" hx-swap-oob' in (
+        polled.content.decode()
+    )
+
+
+def bar_of(content: str) -> str:
+    """The words of the bar, of which there is one."""
+    (bar,) = re.findall(r'<section class="campaign-bar".*?</section>', content, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", bar).split())
+
+
+@pytest.mark.slow
 def test_two_runs_are_compared(
     campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +238,10 @@ def test_reports_are_asked_for_made_and_downloaded(
     assert 'hx-trigger="every 2s"' in waiting.content.decode()
     assert "No worker is alive" in text(waiting)
     factories.run_due_jobs()
+    evaluation.worker_alive()
     listed = organizer.get(there, headers=HTMX)
+    assert "pairs judged" in bar_of(listed.content.decode()), "the next step may be another one"
+    assert f'name="next" value="{there}"' in listed.content.decode()
     assert "<html" not in listed.content.decode()
     assert "hx-trigger" not in listed.content.decode()
     for report in Report.objects.filter(refused=""):

@@ -9,6 +9,7 @@ from django.test import Client
 from estimation.core.planning.reached import Target
 from estimation.forms import TargetForm
 from estimation.models import Round
+from estimation.reach_figures import Calendar, Work, reach_figure
 from estimation.services import reaching, rounds
 from judging.errors import UserError
 from judging.models import Campaign
@@ -291,6 +292,43 @@ def test_ends_of_the_curve_impossible_widths_and_no_pace(drafted: Round, organiz
     rounds.amend(row=drafted, by=drafted.created_by, chosen={"budget": 100, "batch_size": 100})
     factories.run_due_jobs()
     assert "data-lonely hidden>" in organizer.get(there).content.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [300, 100_000])
+def test_a_budget_for_more_than_there_is_reaches_what_there_is(
+    campaign: Campaign, organizer: Client, budget: int
+) -> None:
+    """A default of a thousand pairs is more than many a small collection has."""
+    row = evaluation.drafted(campaign, budget=budget, batch_size=None, topic_seconds=60)
+    every = row.preview["expected_pairs"]
+    assert every < budget
+    assert reaching.of_budget(row).hours == pytest.approx(row.preview["hours"], rel=1e-9)
+    said = text(organizer.get(address("round-detail", campaign, row.number)))
+    assert f"{every:,.0f} pairs reach ± 0" in said
+    assert f"{budget:,} pairs reach" not in said
+
+
+@pytest.mark.slow
+def test_reading_topics_is_work_and_no_judgments(campaign: Campaign) -> None:
+    """At a pace of judgments a day the days are those of the judgments, and a topic has its pairs,
+    however long it takes to read."""
+    asked = {"budget": 60, "batch_size": 6, "seconds": 30}
+    row = evaluation.drafted(campaign, **asked, topic_seconds=600)
+    line = next(each for each in row.preview["reached"] if each["budget"] == row.budget)
+    assert line["pairs"] == pytest.approx(row.preview["expected_pairs"])
+    assert line["work"] > 2.0 * line["pairs"]
+    work = Work(row.labels_each, reaching.hours_each(row), campaign)
+    seen = Calendar(per_day=1.01 * line["pairs"] * row.labels_each)
+    figure = reach_figure(row.preview, budget=row.budget, work=work, calendar=seen)
+    assert figure is not None
+    assert figure.days == "less than a day"
+    rounds.amend(row=row, by=row.created_by, chosen={"budget": 6, "batch_size": 6})
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    few = reach_figure(row.preview, budget=6, work=work)
+    assert few is not None
+    assert few.lonely
 
 
 @pytest.mark.slow

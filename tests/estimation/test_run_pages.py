@@ -480,3 +480,15 @@ def test_programs_read_a_topic(campaign: Campaign, judged: Round) -> None:
     )  # fmt: skip
     assert [each["tag"] for each in told["runs"]] == [each.tag for each in facts.runs]
     assert client.get(f"{base}99999/").status_code == 404
+
+
+@pytest.mark.slow
+def test_large_numbers_are_grouped_as_everywhere(campaign: Campaign, organizer: Client) -> None:
+    campaign.runs.update(line_count=41_234)
+    assert "41,234" in text(organizer.get(address("run-list", campaign)))
+    row = evaluation.drawn(campaign)
+    evaluation.judge(campaign, 45)
+    row.estimate_sets.update(pair_count=1_234, label_count=5_678)
+    assert "1,234 pairs, 5,678 labels" in text(organizer.get(address("reports", campaign, 1)))
+    campaign.batches.update(pair_count=2_468)
+    assert "2,468" in text(organizer.get(address("live-batches", campaign, 1)))

@@ -23,7 +23,7 @@ ODD = "a_b&c{x}50%$x^2$#1~<z>|--é"
 
 
 def made(row: Round) -> str:
-    report = evaluation.made_reports(row, "tables.tex")[0]
+    report = max(evaluation.made_reports(row, "tables.tex"), key=lambda each: each.pk)
     return (Path(settings.MEDIA_ROOT) / report.file).read_text("utf-8")
 
 
@@ -82,6 +82,25 @@ def test_every_table_of_the_report_stands_there_with_its_numbers(judged: Round) 
     assert all(row[0].startswith("assessor-") for row in people.rows)
     assert facts.agreement is not None
     assert f"{facts.agreement.pairs} pairs had two labels" in people.caption
+    assert facts.quality is not None
+    (alphas,) = of(found, "Krippendorff")
+    assert [row[1:] for row in alphas.rows] == [[a.judged, a.pool] for a in facts.quality.alphas]
+    assert facts.quality.of_agreement[0].text.replace("'", "’") in alphas.caption
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_no_column_of_a_forecast_is_empty_or_too_wide_for_a_page(campaign: Campaign) -> None:
+    """Of a round that has ended nothing is foretold now; seven columns fit with short heads."""
+    row = evaluation.drawn(campaign)
+    for judgments, has_ended in ((45, False), (1000, True)):
+        evaluation.judge(campaign, judgments)
+        row.refresh_from_db()
+        assert row.has_ended == has_ended
+        (foretold,) = of(tables(made(row)), "Half width")
+        assert ("Foretold now" not in foretold.header) == has_ended
+        assert all(any(cells) for cells in zip(*foretold.rows, strict=True))
+        assert sum(map(len, foretold.header)) <= 60
 
 
 @pytest.mark.slow
@@ -133,7 +152,7 @@ def _plain(text: str) -> str:
 
 
 def test_tables_of_many_rows_go_over_pages_with_their_header() -> None:
-    rows = [[f"run{number}", "0.5"] for number in range(150)]
+    rows = [[f"run{number}", "0.5"] for number in range(43)]  # too many below a long caption
     (found,) = tables(latex.table("Many", ["l", "r"], ["Run", "AP"], rows))
     assert found.long
     assert found.rows == rows

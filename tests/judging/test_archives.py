@@ -107,8 +107,11 @@ def with_password() -> bytes:
 
 REFUSED = {
     "nested": (zipped({"inner.zip": zipped(FILES), **FILES}), "An archive in an archive"),
-    "unknown": (zipped({"notes.txt": b"nothing\n", **FILES}), "notes.txt"),
-    "picture": (taped({"a.png": b"\x89PNG\r\n\x1a\n" + bytes(100), **FILES}), "a picture (PNG)"),
+    "unknown": (zipped({"notes.txt": b"nothing\n", **FILES}), "notes.txt Nobody can tell"),
+    "picture": (
+        taped({"a.png": b"\x89PNG\r\n\x1a\n" + bytes(100), **FILES}),
+        "a.png This is a",
+    ),
     "link": (odd("topics.tsv"), "no file but a link"),
     "password": (with_password(), "password"),
     "cut off": (taped(FILES)[:-30], "cannot be read to its end"),

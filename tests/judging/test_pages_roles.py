@@ -114,7 +114,40 @@ def test_a_change_needs_a_post_and_its_token(name: str) -> None:
     client.force_login(campaign.created_by)
     assert client.post(address(name, campaign), {}).status_code == FORBIDDEN
     if name != "judge-correct":
-        assert client.get(address(name, campaign)).status_code == 405
+        found = client.get(address(name, campaign))
+        assert (found.status_code, found["Allow"]) == (405, "POST")
+        assert "press the button there" in found.content.decode()
+        assert "To your campaigns" in found.content.decode()
+
+
+def test_who_was_signed_out_comes_back_to_the_page_with_the_button() -> None:
+    campaign = factories.campaign()
+    campaign.created_by.set_password("pw")
+    campaign.created_by.save()
+    client, page = Client(), f"{address('people', campaign)}?q=anna"
+    there = client.post(
+        address("campaign-close", campaign), headers={"Referer": f"http://testserver{page}#main"}
+    )
+    assert there.status_code == 302
+    assert "nothing was changed" in client.get(there["Location"]).content.decode()
+    who = {"username": campaign.created_by.username, "password": "pw"}
+    assert client.post(there["Location"], who)["Location"] == page
+
+
+@pytest.mark.parametrize("before", ["", "http://elsewhere.example/c/", "http://testserver"])
+def test_who_was_signed_out_elsewhere_comes_to_their_campaigns(before: str) -> None:
+    campaign = factories.campaign()
+    headers = {"Referer": before} if before else {}
+    there = Client().post(address("campaign-close", campaign), headers=headers)["Location"]
+    assert there == f"{reverse('sign-in')}?next=/"
+
+
+def test_a_script_that_is_signed_out_is_sent_to_sign_in_without_a_word() -> None:
+    client, campaign = Client(), factories.campaign()
+    headers = {"Sec-Fetch-Mode": "cors"}
+    there = client.post(address("campaign-close", campaign), headers=headers)["Location"]
+    assert there == f"{reverse('sign-in')}?next={address('campaign-close', campaign)}"
+    assert "nothing was changed" not in client.get(there).content.decode()
 
 
 @pytest.mark.slow

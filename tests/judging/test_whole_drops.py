@@ -163,6 +163,35 @@ def test_a_drop_is_dismissed_by_one_click(campaign: Campaign, organizer: Client)
     assert "None of these files is left" in text(organizer.post(there, follow=True))
 
 
+def packed(*files: tuple[str, bytes]) -> tuple[str, bytes]:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return "all.zip", buffer.getvalue()
+
+
+def test_an_archive_that_is_dismissed_counts_as_its_files(
+    campaign: Campaign, organizer: Client
+) -> None:
+    drop = dropped(organizer, campaign, packed(TOPICS, *RUNS))
+    assert "Dismiss all 3" in text(organizer.get(address("material", campaign)))
+    there = reverse("drop-dismiss", args=[campaign.slug, drop])
+    assert "3 files are dismissed." in text(organizer.post(there, follow=True))
+    assert AuditEntry.objects.latest("pk").data["files"] == 3
+    assert not campaign.uploads.filter(drop=drop).exists()
+
+
+@pytest.mark.parametrize("check_only", [True, False])
+def test_a_run_waits_for_the_archive_beside_it_that_may_have_the_topics(
+    campaign: Campaign, organizer: Client, check_only: bool
+) -> None:
+    dropped(organizer, campaign, RUNS[0], packed(RUNS[1], TOPICS), check_only=check_only)
+    read_all()
+    state = "checked" if check_only else "accepted"
+    assert states(campaign) == dict.fromkeys(["r1.run", "r2.run", "mine.tsv", "all.zip"], state)
+
+
 def test_what_was_taken_in_or_is_read_is_not_dismissed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -178,12 +207,8 @@ def test_what_was_taken_in_or_is_read_is_not_dismissed(
 
 
 def test_an_archive_is_taken_in_by_its_files(campaign: Campaign, organizer: Client) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in [*RUNS, BAD, TOPICS]:
-            archive.writestr(name, content)
-    drop = dropped(organizer, campaign, ("x.zip", packed.getvalue()))
-    archived = campaign.uploads.get(name="x.zip")
+    drop = dropped(organizer, campaign, packed(*RUNS, BAD, TOPICS))
+    archived = campaign.uploads.get(name="all.zip")
     found = drops.drop_of(campaign, drop)
     assert found is not None
     assert (found.files, found.to_take_in, found.to_dismiss) == (4, 3, 4)
@@ -195,7 +220,7 @@ def test_an_archive_is_taken_in_by_its_files(campaign: Campaign, organizer: Clie
     take_in(organizer, campaign, drop)
     read_all()
     assert states(campaign) == {
-        **dict.fromkeys(["r1.run", "r2.run", "mine.tsv", "x.zip"], "accepted"),
+        **dict.fromkeys(["r1.run", "r2.run", "mine.tsv", "all.zip"], "accepted"),
         "bad.run": "rejected",
     }
     organizer.post(reverse("drop-dismiss", args=[campaign.slug, drop]))

@@ -434,6 +434,7 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
         Shot("organizer", "/nowhere/", 404),
         Shot("assessor", "/c/five/settings/", 403),
         Shot("organizer", "/c/five/", 404),
+        Shot("organizer", "/c/guests/settings/close/", 405),
         Shot("anonymous", f"/join/{uid}/gone/", 404),
         Shot("assessor", f"/c/{_broken()}/judge/", 500),
     ]

@@ -149,13 +149,15 @@ def reached_by_budget(
         np.interp(budgets, grid, each) for each in between.T
     )
     shares = decided_least, decided_most, best_least, best_most
-    works = [
-        _worth(design.new_after(step), work, budget, besides)
-        for step, budget in zip(
-            design.steps_for(budgets.tolist(), costs=costs).tolist(), budgets.tolist(), strict=True
-        )
-    ]
-    lines = zip(budgets, works, *widths, *shares, strict=True)
+    chances = map(design.new_after, design.steps_for(budgets.tolist(), costs=costs).tolist())
+    works, pairs = zip(
+        *(
+            (_worth(chance, work, budget, besides), chance.sum())
+            for chance, budget in zip(chances, budgets.tolist(), strict=True)
+        ),
+        strict=True,
+    )
+    lines = zip(budgets, works, *widths, *shares, pairs, strict=True)
     return ReachedByBudget(tuple(Reached(*map(float, each)) for each in lines))
 
 

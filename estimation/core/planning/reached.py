@@ -37,6 +37,8 @@ class Reached:
         Share of the differences between two runs that have a verdict: between these.
     best_least, best_most : float
         Chance that the best two runs are told apart: between these.
+    pairs : float
+        Distinct pairs alone, whatever else there is to do; 0 where it was not worked out.
     """
 
     budget: float
@@ -47,6 +49,7 @@ class Reached:
     decided_most: float
     best_least: float = 0.0
     best_most: float = 0.0
+    pairs: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from estimation import listings, report_data
 from estimation.figures import pairwise_figure, ranking_figure, signed
 from estimation.forecasts import forecast_figure
 from estimation.formats.latex import QUARTER, WIDE, head, table
+from estimation.label_figures import QualityFigure
 from estimation.models import EstimateSet, Round
 from estimation.scales import share_reached
 from estimation.selectors import RankingTable
@@ -101,21 +102,19 @@ def _forecast(found: RankingTable, about: str) -> Iterator[str]:
     figure = forecast_figure(found)
     if figure is None or len(figure.lines) < 2:
         return
-    early = [f"Foretold after batch {figure.early}"] if figure.early else []
-    names = ["Batch", "Judged pairs", "Came", *early, "Foretold now", "Decided", "Best run known"]
+    early = ["Foretold early"] if figure.early else []
+    now = ["Foretold now"] if any(line.now for line in figure.lines) else []
+    names = ["Batch", "Pairs", "Came", *early, *now, "Decided", "Best known"]
     rows = []
     for line in figure.lines:
-        of_early = [_off_by(line.early)] if figure.early else []
-        rows.append(
-            [
-                *(line.batch, line.pairs, _off_by(line.came), *of_early, _off_by(line.now)),
-                *(line.decided, line.best),
-            ]
-        )
+        foretold = [line.early] * len(early) + [line.now] * len(now)
+        widths = map(_off_by, (line.came, *foretold))
+        rows.append([line.batch, line.pairs, *widths, line.decided, line.best])
+    after = f" Foretold early: after batch {figure.early}." if early else ""
     said = " ".join(each.text for each in figure.said)
     yield table(
-        f"Half width of {found.measure} of the middle run, come and foretold, and the share of "
-        f"differences that are decided: {about}. {said}",
+        f"Half width of {found.measure} of the middle run against judged pairs, come and foretold, "
+        f"and how many differences are decided: {about}.{after} {said}",
         ["l", *("r" for _ in names[1:])],
         names,
         rows,
@@ -157,6 +156,8 @@ def _of_people(row: Round, report: report_data.ReportData) -> Iterator[str]:
         ],
     )
     yield _agreement(row, report)
+    if report.quality is not None and report.quality.beside:
+        yield _alphas(report.quality)
     if report.decisions:
         yield table(
             "Pairs that the organizer decided.",
@@ -201,6 +202,19 @@ def _agreement(row: Round, report: report_data.ReportData) -> str:
         ["l", "r", "r", "r", "r", "r"],
         ["Assessor", "Labels", "Mean grade", "Compared", "Same grade", "Above"],
         sorted(rows),
+    )
+
+
+def _alphas(quality: QualityFigure) -> str:
+    pool = ["Whole pool"] if quality.weighted else []
+    return table(
+        f"Krippendorff’s alpha. {' '.join(each.text for each in quality.of_agreement)}",
+        [WIDE, "r", *("r" for _ in pool)],
+        ["Alpha", "As judged", *pool],
+        [
+            [f"{line.name}: {line.meaning}", line.judged, *([line.pool] if pool else [])]
+            for line in quality.alphas
+        ],
     )
 
 
