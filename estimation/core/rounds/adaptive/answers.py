@@ -12,7 +12,7 @@ from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
-from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
+from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of, share_of
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
@@ -310,10 +310,9 @@ def unseen_of_batches(
     known = origin >= 0
     expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
     rows = replace(rows, factor=rows.weight * known)
-    squares = rows.powers(2)
-    gains, losses = (squares.T @ (rows.factor * each.squares) for each in expected.sides)
+    gains, losses = (rows.sums(rows.factor * each.squares, power=2) for each in expected.sides)
     find, loss = (
-        np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
+        np.sqrt(share_of(rows.cubes(each.cubes), of=rows.sums(rows.factor * each.mean)))
         for each in expected.sides
     )
     lost = Losses(loss, share_of(losses, of=gains + losses))
@@ -326,11 +325,6 @@ def unseen_of_batches(
     covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * moments[1]])
     missed = missed_of([(left, moments)], of_left)
     return Unseen(covariance, find, doubt, lost, missed, usual)
-
-
-def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
-    """sum_i factor_i number_i y_ij, shape (k,)."""
-    return np.asarray(rows.matrix.T @ (rows.factor * numbers), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
