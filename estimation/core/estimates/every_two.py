@@ -72,12 +72,11 @@ class EveryTwo:
 
     def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
-        cell = np.repeat(self.run[self.first] * np.int64(self.runs), self.behind)
-        cell += self.run[self.second]
-        above = self._matrix(cell, self._products(left, right))
-        total = above + self._matrix(cell, self._products(right, left)).T
-        np.fill_diagonal(total, column_sums(self.run, left * right, number=self.runs))
-        return total
+        one, other = np.repeat(self.run[self.first], self.behind), self.run[self.second]
+        of_two = one * np.int64(self.runs) + other, other * np.int64(self.runs) + one
+        cell = np.concatenate([self.run * np.int64(self.runs + 1), *of_two])
+        products = self._products(left, right), self._products(right, left)
+        return self._matrix(cell, np.concatenate([left * right, *products]))
 
     def _products(self, first: FloatArray, second: FloatArray) -> FloatArray:
         products = np.repeat(first[self.first], self.behind)
