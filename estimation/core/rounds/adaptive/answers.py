@@ -254,8 +254,15 @@ def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
     """What the design alone would have drawn by now, of which no pair is certain."""
     design = frame.design
     inclusion = np.minimum(design.inclusion(state.batches), CERTAIN)
-    chance = inclusion[state.pair]
-    return Drawn(state.pair, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
+    return Drawn(
+        state.pair,
+        inclusion,
+        expected=inclusion,
+        probability=inclusion[state.pair],
+        belief=design.belief,
+        rate=design.size,
+        digests=design.digests,
+    )
 
 
 def corrected_outlook(
