@@ -170,12 +170,11 @@ class _Question:
         found = estimate_totals(
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
         )
-        missed = unseen_of_batches(
-            scope, self.weights, at, measure=measure, outlook=self.outlook, planned=self.over
-        )
+        missing = Missing(self.weights, at, measure)
+        missed = unseen_of_batches(scope, missing, outlook=self.outlook, planned=self.over)
         if self.model is not None and self.asked.outlook is None:
             rows = looked_at(self.frame.pool, self.planned, measure)
-            missing, goal = Missing(self.weights, at, measure), self.frame.design.goal
+            goal = self.frame.design.goal
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
@@ -291,31 +290,27 @@ def corrected_outlook(
 
 
 def unseen_of_batches(
-    scope: Scope,
-    weights: BatchWeights,
-    at: int,
-    *,
-    measure: Measure,
-    outlook: Outlook,
-    planned: Drawn,
+    scope: Scope, missing: Missing, *, outlook: Outlook, planned: Drawn
 ) -> Unseen:
     """Work out what is expected of the pairs that could have been missed.
 
     Parameters
     ----------
-    scope, weights, at, measure
-        As for `estimate_totals`.
+    scope : Scope
+    missing : Missing
+        Of its measure.
     outlook : Outlook
         Of the pairs of the sampled pool.
     planned : Drawn
         What the design alone would have drawn of the scope's pairs: it says which pairs stand for
         all, and which values are not known; neither depends on judgments.
     """
+    measure = missing.measure
     rows = looked_at(scope.pool, planned, measure)
     doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
     origin = scope.origin[rows.pair]
     known = origin >= 0
-    expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
+    expected = _Expected.of(missing, outlook, np.where(known, origin, 0))
     rows = replace(rows, factor=rows.weight * known)
     gains, losses = (rows.sums(rows.factor * each.squares, power=2) for each in expected.sides)
     find, loss = (
@@ -325,7 +320,7 @@ def unseen_of_batches(
     lost = Losses(loss, share_of(losses, of=gains + losses))
     moments = outlook.moments(measure, np.where(known, origin, 0))
     usual = rows.total(np.where(known, moments[0], 0.0))
-    open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
+    open_pairs = known & (missing.weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
         return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
     left = replace(rows, factor=rows.weight * open_pairs)
@@ -351,12 +346,11 @@ class _Expected:
     sides: tuple[_Side, _Side]
 
     @classmethod
-    def of(
-        cls, weights: BatchWeights, at: int, measure: Measure, outlook: Outlook, pairs: IntArray
-    ) -> _Expected:
+    def of(cls, missing: Missing, outlook: Outlook, pairs: IntArray) -> _Expected:
         """Gains and losses are counted from the mean of what batches predicted of the pair."""
-        shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
-        summed = weights.by_mean[at][2, pairs]
+        shares, utility = outlook.shares(pairs), missing.measure.utilities(outlook.grades)
+        weights = missing.weights
+        summed = weights.by_mean[missing.at][2, pairs]
         once, spread, cubes = (
             each[pairs] for each in (weights.once, weights.spread, weights.cubes)
         )
@@ -366,4 +360,4 @@ class _Expected:
             left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
             mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
             sides.append(_Side(once * mean, spread * square, cubes * cube))
-        return cls(Missing(weights, at, measure).expected(outlook, pairs), (sides[0], sides[1]))
+        return cls(missing.expected(outlook, pairs), (sides[0], sides[1]))
