@@ -166,10 +166,16 @@ class Drawn:
         """
         if self.counts is None:
             chance = self.inclusion[pairs]
-            uncertain = (chance > 0.0) & (chance < 1.0)
-            return divided(1.0 - chance, chance, uncertain)
+            return divided(1.0 - chance, chance, self.varies(pairs))
         often = self.expected[pairs]
-        return divided(np.ones_like(often), often, often > 0.0)
+        return divided(np.ones_like(often), often, self.varies(pairs))
+
+    def varies(self, pairs: IntArray) -> BoolArray:
+        """Whether pairs have a factor above 0, shape (n,)."""
+        if self.counts is None:
+            chance = self.inclusion[pairs]
+            return np.asarray((chance > 0.0) & (chance < 1.0))
+        return np.asarray(self.expected[pairs] > 0.0)
 
     @cached_property
     def uncertain(self) -> IntArray:

@@ -230,7 +230,7 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     elif able <= min(MOST_ENTRIES, HELD * uncertain):
         rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
-        rows = _of_some(pool, measure, entries, drawn.factors(entries.counted) > 0.0)
+        rows = _of_some(pool, measure, entries, drawn.varies(entries.counted))
     return rows.drawn(drawn)
 
 
