@@ -21,6 +21,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 BytesArray: TypeAlias = NDArray[np.bytes_]
 Indices: TypeAlias = NDArray[np.integer[Any]]  # as narrow as suffices
 SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type information
+Digests: TypeAlias = tuple[tuple[FloatArray, bytes], ...]
 
 # How like a name must be to be meant, and how like if it begins with another letter.
 ALIKE, VERY_ALIKE = 0.7, 0.8
@@ -212,8 +213,14 @@ def _portable(array: NDArray[Any]) -> list[bytes | memoryview]:
     return [f"{little.dtype.str}{little.shape}".encode(), content]
 
 
-def array_digest(array: NDArray[Any]) -> bytes:
-    """Return the SHA-256 of an array as this machine has it, which is not copied for that."""
+def array_digest(array: NDArray[Any], known: Digests = ()) -> bytes:
+    """Return the SHA-256 of an array as this machine has it, which is not copied for that.
+
+    `known` are digests of frozen arrays: that of one of these very arrays is not worked out again.
+    """
+    for each, digest in known:
+        if each is array:
+            return digest
     state = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     state.update(np.ascontiguousarray(array).data)
     return state.digest()

@@ -3,6 +3,7 @@
 The text of each number is that of Python, so that digests are the same as if it had been asked.
 """
 
+from binascii import hexlify
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,6 +17,8 @@ UNUSED = b"\0"
 """No text has it; it is taken out of what is put together."""
 FRACTION, EXPONENTS = 52, 1 << 11
 WORD = 8
+WITHOUT_HEAD = np.frombuffer(3 * b"\0" + 5 * b"\xff", dtype=np.uint64)[0]
+"""Leaves of a word of digits what is behind those of sign and exponent."""
 LONGEST = 4 * WORD
 """Letters of a hexadecimal float with the blank after it: -0x1. and p-1022 have a word each."""
 
@@ -23,19 +26,19 @@ LONGEST = 4 * WORD
 def hexadecimal(numbers: FloatArray | NDArray[np.int8]) -> bytes:
     """``float.hex`` of all numbers, blanks in between."""
     if numbers.dtype == np.int8:
-        return _together(_of_bytes()[numbers.ravel().view(np.uint8)])[:-1]
+        return _together(_of_bytes().take(numbers.ravel().view(np.uint8), axis=0))[:-1]
     bits = np.ascontiguousarray(numbers, dtype=np.float64).ravel().view(np.uint64)
     head = (bits >> np.uint64(FRACTION)).astype(np.int64)
     text = np.empty((len(bits), 4), dtype=np.uint64)
     before, after = _words()
     text[:, 0], text[:, 3] = before[head], after[head]
-    digits = np.frombuffer(bits.astype(">u8").tobytes().hex().encode(), dtype=np.uint64)
+    digits = np.frombuffer(hexlify(bits.astype(">u8").data), dtype=np.uint64)
     text[:, 1:3] = digits.reshape(-1, 2)
+    text[:, 1] &= WITHOUT_HEAD
     letters = text.view(np.uint8).reshape(-1, LONGEST)
-    letters[:, WORD : WORD + 3] = 0  # the digits of sign and exponent
-    zero = bits == 0
+    zero, exponent = bits == 0, head & (EXPONENTS - 1)
     letters[zero] = _table(["0x0.0p+0 "], width=LONGEST)
-    rare = np.flatnonzero(((head & (EXPONENTS - 1)) % (EXPONENTS - 1) == 0) & ~zero)
+    rare = np.flatnonzero((exponent == EXPONENTS - 1) | (exponent == 0) & ~zero)
     if len(rare):
         letters[rare] = _of_rare(bits[rare])
     return _together(letters)[:-1]
@@ -49,7 +52,7 @@ def counted(numbers: IntArray, endings: Sequence[str], which: IntArray) -> bytes
         rest = left // 10
         digits[:, place] = np.where((left > 0) | (left is numbers), left - 10 * rest + ord("0"), 0)
         left = rest
-    return _together(np.concatenate([digits, _table(endings)[which]], axis=1))
+    return _together(np.concatenate([digits, _table(endings).take(which, axis=0)], axis=1))
 
 
 @cache

@@ -87,8 +87,10 @@ def variance_by_topic(
     probability : ndarray of float64, shape (n,)
         pi_i, in (0, 1].
     """
-    weights = weights_of(pool, measure, pairs, wanted=labels > 0.0)
+    some = np.flatnonzero(labels > 0.0)
+    pairs, labels, probability = pairs[some], labels[some], probability[some]
+    squares = weights_of(pool, measure, pairs, wanted=np.ones(len(some), dtype=np.bool_))
+    squares.data **= 2
     factors = (1.0 - probability) * (labels / probability) ** 2
     topic = pool.topic[pairs].astype(np.int64)
-    squares = weights.power(2)
     return topic_contributions(squares, factors, topic=topic, topics=len(pool.topics))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import (
     BoolArray,
+    Digests,
     FloatArray,
     Int32Array,
     IntArray,
@@ -66,6 +67,8 @@ class Drawn:
         What the prior believed of every pair, as a share of the best utility, where that is known.
     rate : ndarray of float64, shape (N,), or None
         Of one round: what probabilities are made from, however many batches are drawn.
+    digests : tuple of (ndarray, bytes)
+        Digests of arrays that may be among these, as their design has them.
     """
 
     pair: IntArray
@@ -77,6 +80,7 @@ class Drawn:
     row: IntArray | None = None
     belief: FloatArray | None = None
     rate: FloatArray | None = None
+    digests: Digests = ()
 
     @classmethod
     def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> Drawn:
@@ -90,8 +94,15 @@ class Drawn:
             if len(sample.constants):
                 step = float(sample.constants[batches - 1])
             inclusion = design.inclusion_after(step)
-            chance = inclusion[prefix]
-            return cls(prefix, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
+            return cls(
+                pair=prefix,
+                inclusion=inclusion,
+                expected=inclusion,
+                probability=inclusion[prefix],
+                belief=design.belief,
+                rate=design.size,
+                digests=design.digests,
+            )
         draws = sample.draws[:number]
         chance = np.minimum(design.size, 1.0)
         return cls(
@@ -103,6 +114,7 @@ class Drawn:
             stratum=topic[prefix].astype(np.int64) if design.by_topic else None,
             belief=design.belief,
             rate=design.size,
+            digests=design.digests,
         )
 
     def over(self, scope: Scope) -> Drawn:
@@ -121,8 +133,8 @@ class Drawn:
     @cached_property
     def key(self) -> Hashable:
         """What tells apart any two rounds, but not the batches of one, in one process."""
-        belief = None if self.belief is None else array_digest(self.belief)
-        return array_digest(self._rate), belief
+        belief = None if self.belief is None else array_digest(self.belief, self.digests)
+        return array_digest(self._rate, self.digests), belief
 
     @property
     def _rate(self) -> FloatArray:
@@ -154,10 +166,16 @@ class Drawn:
         """
         if self.counts is None:
             chance = self.inclusion[pairs]
-            uncertain = (chance > 0.0) & (chance < 1.0)
-            return divided(1.0 - chance, chance, uncertain)
+            return divided(1.0 - chance, chance, self.varies(pairs))
         often = self.expected[pairs]
-        return divided(np.ones_like(often), often, often > 0.0)
+        return divided(np.ones_like(often), often, self.varies(pairs))
+
+    def varies(self, pairs: IntArray) -> BoolArray:
+        """Whether pairs have a factor above 0, shape (n,)."""
+        if self.counts is None:
+            chance = self.inclusion[pairs]
+            return np.asarray((chance > 0.0) & (chance < 1.0))
+        return np.asarray(self.expected[pairs] > 0.0)
 
     @cached_property
     def uncertain(self) -> IntArray:

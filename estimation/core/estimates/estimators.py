@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
+from ..data.entries import entries_down_to
 from ..sampling.probabilities import drawn_probabilities
 from .joint import coupled_products
 from .products import (
@@ -309,14 +310,16 @@ def topic_contributions(
 
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
     """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
-    runs, topics, weights = len(pool.runs), len(pool.topics), pool.entry_weights(measure)
-    if weights.all():
+    pool.check_measure(measure)
+    runs, topics, table = len(pool.runs), len(pool.topics), pool.rank_weights(measure)
+    if table is None or table[-1]:
+        weights = pool.entry_weights(measure)
         entries, cells = weights * np.repeat(labels, np.diff(pool.indptr)), pool.entry_cell
     else:  # down to a cutoff
-        counted = np.flatnonzero(weights)
-        pair = pool.entry_pair[counted]
-        entries = weights[counted] * labels[pair]
-        cells = pool.topic[pair].astype(np.int64) * runs + pool.run[counted]
+        found = entries_down_to(pool, int(np.flatnonzero(table).max(initial=0)))
+        pair = np.repeat(np.arange(len(pool)), found.numbers)
+        entries = table[found.rank] * labels[pair]
+        cells = pool.topic[pair].astype(np.int64) * runs + found.run
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import column_sums
+
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray
 
@@ -31,8 +33,9 @@ class EveryTwo:
         How many of their pair stand behind each.
     second : ndarray of int64, shape (m,)
         The places of these.
-    cell : ndarray of int64, shape (m,)
-        The place of both runs in a matrix of runs, above its diagonal.
+    cell : ndarray of int64, shape (e + m,)
+        The place of the run of each entry, and then of both of every two, in a matrix of runs: on
+        its diagonal and above it.
     runs : int
     """
 
@@ -52,8 +55,9 @@ class EveryTwo:
         behind = np.repeat(bounds[1:][several] - 1, number[several]) - first
         second = np.repeat(first + 1 - (np.cumsum(behind) - behind), behind)
         second += np.arange(len(second))
-        cell = np.repeat(run[first] * np.int64(runs), behind)
-        cell += run[second]
+        one, other = np.repeat(run[first], behind), run[second]
+        above = np.minimum(one, other) * np.int64(runs) + np.maximum(one, other)
+        cell = np.concatenate([run * np.int64(runs + 1), above])
         return cls(run, first, behind, second, cell, runs)
 
     @property
@@ -61,29 +65,26 @@ class EveryTwo:
         """What they take in memory."""
         return sum(each.nbytes for each in (self.first, self.behind, self.second, self.cell))
 
-    def gram(self, data: FloatArray) -> FloatArray:
-        """Return sum_i a_ij a_il of entries, (e,), shape (k, k), exactly symmetric."""
-        above = self._above(data, data)
-        total = above + above.T
-        np.fill_diagonal(total, self._own(np.square(data)))
-        return total
+    def upper_gram(self, data: FloatArray) -> FloatArray:
+        """Return sum_i a_ij a_il of entries, (e,), for j <= l, and 0 below: shape (k, k)."""
+        numbers = np.concatenate([np.square(data), self._products(data, data)])
+        return self._matrix(self.cell, numbers)
 
     def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
-        total = self._above(left, right) + self._above(right, left).T
-        np.fill_diagonal(total, self._own(left * right))
-        return total
+        one, other = np.repeat(self.run[self.first], self.behind), self.run[self.second]
+        of_two = one * np.int64(self.runs) + other, other * np.int64(self.runs) + one
+        cell = np.concatenate([self.run * np.int64(self.runs + 1), *of_two])
+        products = self._products(left, right), self._products(right, left)
+        return self._matrix(cell, np.concatenate([left * right, *products]))
 
-    def _above(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """The sums for j < l; 0 elsewhere."""
+    def _products(self, first: FloatArray, second: FloatArray) -> FloatArray:
         products = np.repeat(first[self.first], self.behind)
         products *= second[self.second]
-        sums = np.bincount(self.cell, products, self.runs**2).reshape(self.runs, self.runs)
-        return np.asarray(sums, dtype=np.float64)
+        return products
 
-    def _own(self, data: FloatArray) -> FloatArray:
-        """Sums of numbers of the entries of each run."""
-        return np.asarray(np.bincount(self.run, data, self.runs), dtype=np.float64)
+    def _matrix(self, cell: IntArray, numbers: FloatArray) -> FloatArray:
+        return column_sums(cell, numbers, number=self.runs**2).reshape(self.runs, self.runs)
 
 
 def are_few(bounds: Indices, runs: int) -> bool:

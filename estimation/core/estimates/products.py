@@ -42,6 +42,10 @@ class PowerSums:
             total: FloatArray = getattr(self, name)
             total += getattr(more, name)
 
+    def mirrored(self) -> PowerSums:
+        """The same, symmetric sums from what they have above the diagonal."""
+        return PowerSums(_mirrored(self.squares), _mirrored(self.fourths), self.thirds)
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
@@ -75,9 +79,9 @@ def grams(
     """
     totals = np.zeros((len(alike), alike[0].shape[1], alike[0].shape[1]))
     for _, block in _blocks(alike[0], twos):
-        blocks = [block, *(block.like(rows) for rows in alike[1:])]
-        totals += [each.gram() for each in blocks]
-    return list(totals)
+        for place, rows in enumerate(alike):
+            totals[place] += (block.like(rows) if place else block).upper_gram()
+    return [_mirrored(total) for total in totals]
 
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
@@ -149,7 +153,7 @@ def power_sums(rows: SparseMatrix) -> PowerSums:
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     for _, block in _blocks(rows):
         sums.add(block.powers())
-    return sums
+    return sums.mirrored()
 
 
 def powers_and_gram(
@@ -166,8 +170,8 @@ def powers_and_gram(
     total = np.zeros_like(sums.squares)
     for _, block in _blocks(rows):
         sums.add(block.powers())
-        total += block.like(other).gram()
-    return sums, total
+        total += block.like(other).upper_gram()
+    return sums.mirrored(), _mirrored(total)
 
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
@@ -232,7 +236,12 @@ class _Filled:
             tiles = tiles * padded[:, :, None, None]
         return _symmetric_product(tiles, self.runs)
 
+    def upper_gram(self) -> FloatArray:
+        """Return sum_i a_ij a_il for j <= l; what is below the diagonal does not count."""
+        return self.gram()
+
     def powers(self) -> PowerSums:
+        """Return the sums of powers; of symmetric ones only what is above the diagonal counts."""
         second, runs = np.square(self.tiles), self.runs
         return PowerSums(
             _symmetric_product(self.tiles, runs),
@@ -280,14 +289,18 @@ class _Sparse:
         if factors is not None:
             data = data * np.repeat(factors, np.diff(self.bounds))
         elif self.are_few:
-            return self.every_two.gram(data)
+            return _mirrored(self.upper_gram())
         return self._products([data], data)[0]
+
+    def upper_gram(self) -> FloatArray:
+        return self.every_two.upper_gram(self.data) if self.are_few else self.gram()
 
     def powers(self) -> PowerSums:
         second, third = np.square(self.data), self.data**3
         if self.are_few:
             two = self.every_two
-            return PowerSums(two.gram(self.data), two.gram(second), two.products(third, self.data))
+            squares, fourths = two.upper_gram(self.data), two.upper_gram(second)
+            return PowerSums(squares, fourths, two.products(third, self.data))
         squares, thirds = self._products([self.data, third], self.data)
         (fourths,) = self._products([second], second)
         return PowerSums(squares, fourths, thirds)
@@ -346,6 +359,11 @@ def _padded(runs: int) -> int:
 def _widths(runs: int) -> list[int]:
     """How many runs of each tile are multiplied: of the last one as many eights as it needs."""
     return [min(TILE_RUNS, -(-left // 8) * 8) for left in range(runs, 0, -TILE_RUNS)]
+
+
+def _mirrored(upper: FloatArray) -> FloatArray:
+    """The symmetric matrix of what stands on the diagonal and above."""
+    return np.where(np.tri(len(upper), k=-1, dtype=bool), upper.T, upper)
 
 
 def _symmetric_product(tiles: FloatArray, runs: int) -> FloatArray:

@@ -78,7 +78,7 @@ class Rows:
     twos : dict
         Every two entries of blocks of pairs, as `grams` finds them.
     raised : dict
-        The matrix with each entry to a power, as it was asked for.
+        The matrix turned round, (k, m), with each entry to a power, as it was asked for.
     """
 
     pool: Pool
@@ -138,37 +138,48 @@ class Rows:
         """What they take in memory, about."""
         couples = 0 if self.couples is None else self.couples.nbytes
         couples += sum(each.nbytes for each in self.twos.values())
-        return couples + 16 * len(self.entry) + 24 * len(self.pair)
+        return couples + (16 + 12 * len(self.raised)) * len(self.entry) + 24 * len(self.pair)
 
     def drawn(self, drawn: Drawn) -> Rows:
         """The same with the factors of a sample."""
         factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
-        return replace(self, factor=factor * weight, weight=weight, raised={})
+        return replace(self, factor=factor * weight, weight=weight, raised={1: self.by_run(1)})
 
     def times(self, utility: FloatArray) -> Rows:
         """The same, each entry multiplied by a number."""
-        matrix = self._with(self.matrix.data * utility)
+        place = self.matrix.indices, self.matrix.indptr
+        matrix = sparse.csr_array((self.matrix.data * utility, *place), self.matrix.shape)
         return replace(self, matrix=matrix, couples=None, raised={})
 
-    def powers(self, power: int) -> SparseMatrix:
-        """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
+    def by_run(self, power: int) -> SparseMatrix:
+        """The matrix turned round, which sums take a third of the time from, with each entry to a
+        power; NumPy takes ten times as long for that."""
         if power not in self.raised:
-            lower = self.matrix if power == 2 else self.powers(power - 1)
-            self.raised[power] = self._with(lower.data * self.matrix.data)
+            self.raised[power] = self._by_run(power)
         return self.raised[power]
 
-    def _with(self, data: FloatArray) -> SparseMatrix:
-        place = self.matrix.indices, self.matrix.indptr
-        return sparse.csr_array((data, *place), self.matrix.shape)
+    def _by_run(self, power: int) -> SparseMatrix:
+        if power == 1:
+            return self.matrix.tocsc().T
+        once, lower = self.by_run(1), self.by_run(power - 1)
+        data = lower.data * once.data
+        return sparse.csr_array((data, once.indices, once.indptr), once.shape)
+
+    def sums(self, numbers: FloatArray, *, power: int = 1) -> FloatArray:
+        """sum_i number_i y_ij^power, shape (..., k), from numbers of shape (..., m)."""
+        rows = self.by_run(power)
+        if numbers.ndim == 1:
+            return np.asarray(rows @ numbers, dtype=np.float64)
+        return np.stack([rows @ each for each in numbers])
 
     def cubes(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij^3, shape (..., k), from numbers of shape (..., m)."""
-        return np.asarray(self.powers(3).T @ (self.factor * numbers).T, dtype=np.float64).T
+        return self.sums(self.factor * numbers, power=3)
 
     def total(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over all pairs, shape (..., k), from numbers of shape (..., m)."""
-        return np.asarray(self.matrix.T @ (self.weight * numbers).T, dtype=np.float64).T
+        return self.sums(self.weight * numbers)
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
@@ -217,7 +228,7 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     elif able <= min(MOST_ENTRIES, HELD * uncertain):
         rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
-        rows = _of_some(pool, measure, entries, drawn.factors(entries.counted) > 0.0)
+        rows = _of_some(pool, measure, entries, drawn.varies(entries.counted))
     return rows.drawn(drawn)
 
 
@@ -336,7 +347,7 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     b_i is the belief in a pair, b that in the pairs of a sample.
     """
     belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
-    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
+    squares = rows.sums(rows.factor * belief, power=2)
     return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
 
 
@@ -348,8 +359,7 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> 
     """
     terms = list(terms)
     parts = [
-        (np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64), rows.cubes(third))
-        for rows, (first, _, third) in terms
+        (rows.sums(rows.factor * first), rows.cubes(third)) for rows, (first, _, third) in terms
     ]
     total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
     return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
@@ -357,8 +367,8 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> 
 
 def _left(rows: Rows) -> FloatArray:
     """`Missed.left` of rows whose factors say for how many pairs that are not in the sample."""
-    squares = rows.powers(2)
-    largest = np.zeros(squares.shape[1])
-    np.maximum.at(largest, squares.indices, squares.data)
-    missed, sampled = (squares.T @ np.stack([rows.factor, rows.weight - rows.factor], axis=1)).T
+    squares = rows.by_run(2)
+    largest, some = np.zeros(squares.shape[0]), np.flatnonzero(np.diff(squares.indptr))
+    largest[some] = np.maximum.reduceat(squares.data, squares.indptr[some])
+    missed, sampled = rows.sums(np.stack([rows.factor, rows.weight - rows.factor]), power=2)
     return share_of(missed, of=np.maximum(sampled, 0.0) + largest)

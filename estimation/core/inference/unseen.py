@@ -100,9 +100,9 @@ def unseen_residuals(
     The measure is of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
-    squares, size = rows.powers(2), _sizes(rows, drawn)
+    size = _sizes(rows, drawn)
     (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
-    gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
+    gains, losses = rows.sums(rows.factor * np.stack([gain2, loss2]), power=2)
     left, both = _left(rows, drawn), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
     factors = [rows.factor] if left is None else [rows.factor, left.factor]
     covariance, *of_left = rows.grams([factor * both[1] for factor in factors])

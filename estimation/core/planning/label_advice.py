@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -346,7 +346,7 @@ def _scaled(sample: JudgedSample, pairs: float) -> tuple[float, FloatArray] | No
         return None
     wanted = min(pairs, every)
 
-    expects = sample.expectation(chance)
+    expects = cache(sample.expectation(chance))  # the ends of a bisection are asked for again
     high = 1.0
     while expects(high) < wanted:
         high *= 2.0

@@ -23,12 +23,13 @@ nothing were learned.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from ..archives import ArchiveFile, read_archive, write_archive
-from ..arrays import BoolArray, FloatArray, check_whole, frozen
+from ..arrays import BoolArray, Digests, FloatArray, array_digest, check_whole, frozen
 from ..measures.table import Measure, parse_measure
 from ..tables import FactSheet
 from .goals import Goal
@@ -117,6 +118,12 @@ class Design(FactSheet):
     def eligible(self) -> BoolArray:
         """Which pairs can be sampled at all, shape (N,)."""
         return np.asarray(self.size > 0.0)
+
+    @cached_property
+    def digests(self) -> Digests:
+        """Sizes and beliefs with their digests, as what is drawn is told apart by them."""
+        given = self.size, self.belief
+        return tuple((each, array_digest(each)) for each in given if each is not None)
 
     @property
     def reachable_pairs(self) -> int:

@@ -13,7 +13,7 @@ from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
-from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of
+from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
@@ -171,12 +171,11 @@ class _Question:
         found = estimate_totals(
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
         )
-        missed = unseen_of_batches(
-            scope, self.weights, at, measure=measure, outlook=self.outlook, planned=self.over
-        )
+        missing = Missing(self.weights, at, measure)
+        missed = unseen_of_batches(scope, missing, outlook=self.outlook, planned=self.over)
         if self.model is not None and self.asked.outlook is None:
             rows = looked_at(self.frame.pool, self.planned, measure)
-            missing, goal = Missing(self.weights, at, measure), self.frame.design.goal
+            goal = self.frame.design.goal
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
@@ -255,8 +254,15 @@ def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
     """What the design alone would have drawn by now, of which no pair is certain."""
     design = frame.design
     inclusion = np.minimum(design.inclusion(state.batches), CERTAIN)
-    chance = inclusion[state.pair]
-    return Drawn(state.pair, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
+    return Drawn(
+        state.pair,
+        inclusion,
+        expected=inclusion,
+        probability=inclusion[state.pair],
+        belief=design.belief,
+        rate=design.size,
+        digests=design.digests,
+    )
 
 
 def corrected_outlook(
@@ -285,53 +291,43 @@ def corrected_outlook(
 
 
 def unseen_of_batches(
-    scope: Scope,
-    weights: BatchWeights,
-    at: int,
-    *,
-    measure: Measure,
-    outlook: Outlook,
-    planned: Drawn,
+    scope: Scope, missing: Missing, *, outlook: Outlook, planned: Drawn
 ) -> Unseen:
     """Work out what is expected of the pairs that could have been missed.
 
     Parameters
     ----------
-    scope, weights, at, measure
-        As for `estimate_totals`.
+    scope : Scope
+    missing : Missing
+        Of its measure.
     outlook : Outlook
         Of the pairs of the sampled pool.
     planned : Drawn
         What the design alone would have drawn of the scope's pairs: it says which pairs stand for
         all, and which values are not known; neither depends on judgments.
     """
+    measure = missing.measure
     rows = looked_at(scope.pool, planned, measure)
     doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
     origin = scope.origin[rows.pair]
     known = origin >= 0
-    expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
+    expected = _Expected.of(missing, outlook, np.where(known, origin, 0))
     rows = replace(rows, factor=rows.weight * known)
-    squares = rows.powers(2)
-    gains, losses = (squares.T @ (rows.factor * each.squares) for each in expected.sides)
+    gains, losses = (rows.sums(rows.factor * each.squares, power=2) for each in expected.sides)
     find, loss = (
-        np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
+        np.sqrt(share_of(rows.cubes(each.cubes), of=rows.sums(rows.factor * each.mean)))
         for each in expected.sides
     )
     lost = Losses(loss, share_of(losses, of=gains + losses))
     moments = outlook.moments(measure, np.where(known, origin, 0))
     usual = rows.total(np.where(known, moments[0], 0.0))
-    open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
+    open_pairs = known & (missing.weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
         return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
     left = replace(rows, factor=rows.weight * open_pairs)
     covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * moments[1]])
     missed = missed_of([(left, moments)], of_left)
     return Unseen(covariance, find, doubt, lost, missed, usual)
-
-
-def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
-    """sum_i factor_i number_i y_ij, shape (k,)."""
-    return np.asarray(rows.matrix.T @ (rows.factor * numbers), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,12 +347,11 @@ class _Expected:
     sides: tuple[_Side, _Side]
 
     @classmethod
-    def of(
-        cls, weights: BatchWeights, at: int, measure: Measure, outlook: Outlook, pairs: IntArray
-    ) -> _Expected:
+    def of(cls, missing: Missing, outlook: Outlook, pairs: IntArray) -> _Expected:
         """Gains and losses are counted from the mean of what batches predicted of the pair."""
-        shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
-        summed = weights.by_mean[at][2, pairs]
+        shares, utility = outlook.shares(pairs), missing.measure.utilities(outlook.grades)
+        weights = missing.weights
+        summed = weights.by_mean[missing.at][2, pairs]
         once, spread, cubes = (
             each[pairs] for each in (weights.once, weights.spread, weights.cubes)
         )
@@ -366,4 +361,4 @@ class _Expected:
             left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
             mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
             sides.append(_Side(once * mean, spread * square, cubes * cube))
-        return cls(Missing(weights, at, measure).expected(outlook, pairs), (sides[0], sides[1]))
+        return cls(missing.expected(outlook, pairs), (sides[0], sides[1]))

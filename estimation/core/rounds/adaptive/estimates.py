@@ -279,8 +279,9 @@ def variance_by_topic(
     of_runs = weights_of(scope.pool, measure, scope.place[pairs], wanted=wanted)
     moved = weights.on_find[pairs] * (labels.mean - weights.by_mean[at][1, pairs])
     parts, topic = _parts(scope, weights, pairs, of_runs, moved)
-    squares, once = parts.power(2), np.ones(parts.shape[0])
-    return topic_contributions(squares, once, topic=topic, topics=len(scope.pool.topics))
+    parts.data **= 2
+    once = np.ones(parts.shape[0])
+    return topic_contributions(parts, once, topic=topic, topics=len(scope.pool.topics))
 
 
 def _parts(

@@ -241,7 +241,7 @@ class AdaptiveFrame:
         return (
             self.design.measure,
             self.max_grade,
-            *(None if each is None else array_digest(each) for each in given),
+            *(None if each is None else array_digest(each, self.design.digests) for each in given),
         )
 
     def reached(self, model: LearnedGrades) -> FloatArray:

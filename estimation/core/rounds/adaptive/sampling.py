@@ -132,9 +132,11 @@ class Chances:
         return frozen(self._by(0))
 
     def _by(self, ahead: int) -> FloatArray:
-        with np.errstate(invalid="ignore", over="ignore"):
-            chance = np.minimum(1.0, self.constants[ahead] * self.size)
-        return np.where(self.size > 0.0, chance, 0.0)
+        constant = self.constants[ahead]
+        if not np.isfinite(constant):
+            return np.where(self.size > 0.0, 1.0, 0.0)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum(1.0, constant * self.size), dtype=np.float64)
 
     def share(self, number: int, left: FloatArray, ahead: int) -> FloatArray:
         """Return the shares A of batch `number`, counted from 1, of a sample that ends `ahead`."""

@@ -122,9 +122,18 @@ class AdaptivePlan(FactSheet):
         return self.design.pool_digest
 
     def frame(self, pool: Pool) -> AdaptiveFrame:
-        """Return what stays the same in all batches."""
+        """Return what stays the same in all batches; that of the pool asked for last is kept."""
+        for frame in self._frames:
+            if frame.pool is pool:
+                return frame
         given = self.costs, self.predicted, self.topic_minimum
-        return AdaptiveFrame(pool, self.design, self.max_grade, *given)
+        frame = AdaptiveFrame(pool, self.design, self.max_grade, *given)
+        self._frames[:] = [frame]
+        return frame
+
+    @cached_property
+    def _frames(self) -> list[AdaptiveFrame]:
+        return []
 
     def save(self, file: ArchiveFile) -> None:
         """Write the plan to a path or a binary file."""
