@@ -236,7 +236,7 @@ def _invited(found: Situation) -> NextStep | None:
 def _judging(found: Situation) -> NextStep:
     row = found.row
     numbers = Action("live", "See the ranking", (row.number,)) if row else None
-    why = "Assessors judge; the numbers follow."
+    why = "Assessors judge; numbers follow."
     return NextStep("judging", "Nothing waits for you", why, numbers, waits=True)
 
 

@@ -1,12 +1,12 @@
 """The rounds of a campaign as they followed one another, and what can be done with each now.
 
-Read in five statements at most, however many rounds and batches there are.
+Read in six statements at most, however many rounds and batches there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -15,6 +15,7 @@ from estimation.endings import ended_at, standing, still_because
 from estimation.models import EstimateSet, Round, RoundBatch
 from estimation.scales import Tick, ticks_between
 from estimation.services.extending import why_not
+from judging import selectors as judging
 from judging.models import Batch, Campaign
 from judging.pace import pace
 
@@ -114,11 +115,12 @@ def timeline(campaign: Campaign) -> Timeline:
     for row in rounds:
         row.campaign = campaign
     batches, behind, named = _batches(campaign), _behind(campaign), _named(rounds)
-    until = _until(campaign, rounds)
+    until, ahead = _until(campaign, rounds), _ahead(batches.values())
     lines = [
         _line(
             row,
             batches.get(row.pk, []),
+            ahead,
             _counts(row, behind.get(row.pk), *named.get(row.pk, ([], {}))),
             until,
         )
@@ -164,6 +166,12 @@ def _batches(campaign: Campaign) -> Mapping[int, list[RoundBatch]]:
     return found
 
 
+def _ahead(of_rounds: Iterable[Sequence[RoundBatch]]) -> Mapping[int, int]:
+    """How many pairs of batches to come are judged already, by batch: of later rounds."""
+    later = [links for links in of_rounds if links[0].batch.number > 1]
+    return judging.finished_ahead([judging.progress_of(each.batch) for each in chain(*later)])
+
+
 def _behind(campaign: Campaign) -> Mapping[int, EstimateSet]:
     """The latest estimates of rounds that count earlier ones, without what is long in them."""
     rows = EstimateSet.objects.filter(round__campaign=campaign, round__with_earlier=True)
@@ -179,11 +187,15 @@ def _until(campaign: Campaign, rounds: Sequence[Round]) -> datetime | None:
 
 
 def _line(
-    row: Round, links: Sequence[RoundBatch], counts: list[Follower], until: datetime | None
+    row: Round,
+    links: Sequence[RoundBatch],
+    ahead: Mapping[int, int],
+    counts: list[Follower],
+    until: datetime | None,
 ) -> RoundLine:
     states = [each.batch.state for each in links]
     complete = len(list(takewhile(lambda state: state == Batch.State.COMPLETE, states)))
-    slices = _slices(links)
+    slices = _slices(links, ahead)
     return RoundLine(
         round=row,
         start=row.drawn,
@@ -217,13 +229,13 @@ def _counts(
     return [Follower(number, 0, False) for number in counting]
 
 
-def _slices(links: Sequence[RoundBatch]) -> list[Slice]:
+def _slices(links: Sequence[RoundBatch], ahead: Mapping[int, int]) -> list[Slice]:
     number = max(1, len(links))
     found = []
     for at, link in enumerate(links):
         batch = link.batch
         begun = batch.state != Batch.State.WAITING
-        finished = batch.pair_count - batch.remaining if begun else 0
+        finished = ahead.get(batch.pk, judging.progress_of(batch).finished)
         width = 100.0 / number
         done = width * finished / batch.pair_count if batch.pair_count else width * begun
         found.append(

@@ -12,6 +12,7 @@ from estimation.models import Round
 from estimation.services import choices, extending, rounds, stopping, topping
 from estimation.services.collections import columns_of
 from estimation.situation import Situation
+from estimation.timeline import timeline
 from judging.errors import UserError
 from judging.models import Campaign, Judgment
 from judging.services import assignments, campaigns, judgments
@@ -50,6 +51,7 @@ def test_what_is_judged_before_is_no_work_that_is_left(campaign: Campaign) -> No
     progress = selectors.round_progress(more)
     assert [batch.state for batch in progress.batches] == ["waiting"] * len(progress.batches)
     assert progress.finished == before
+    assert timeline(campaign).lines[0].finished == before
     assert progress.pairs - progress.finished == more.draws.count() - before < 30
     found = Situation(campaign)
     assert (found.judged, found.expected) == (before, more.draws.count())
