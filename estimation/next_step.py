@@ -41,6 +41,15 @@ def next_step(found: Situation) -> NextStep:
     return next(step for rule in RULES if (step := rule(found)) is not None)
 
 
+def _archived(found: Situation) -> NextStep | None:
+    if found.campaign.archived is None:
+        return None
+    why = "The campaign is archived: all of it can be read and taken along."
+    return NextStep(
+        "archived", "Nothing to do", why, Action("campaign-settings", "Settings"), waits=True
+    )
+
+
 def _over(found: Situation) -> NextStep | None:
     if found.campaign.state != Campaign.State.CLOSED:
         return None
@@ -241,6 +250,7 @@ def _judging(found: Situation) -> NextStep:
 
 
 RULES: tuple[Rule, ...] = (
+    _archived,
     _over,
     _no_worker,
     _failed,
@@ -259,7 +269,8 @@ RULES: tuple[Rule, ...] = (
     _judging,
 )
 STATES = (
-    "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
+    "archived", "closed", "no worker", "failed", "reading", "rejected", "material", "plan",
+    "drawing", "draw",
     "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
     "round paused", "stuck", "again", "silent", "invited", "judging",
 )  # fmt: skip

@@ -41,6 +41,16 @@ def closed(campaign: Campaign) -> None:
     campaigns.close(campaign=campaign, by=campaign.created_by)
 
 
+def archived(campaign: Campaign) -> None:
+    """A draft, of which nobody is asked to plan a round."""
+    campaigns.archive(campaign=campaign, by=campaign.created_by)
+
+
+def closed_and_archived(campaign: Campaign) -> None:
+    closed(campaign)
+    archived(campaign)
+
+
 def no_worker(_campaign: Campaign) -> None:
     WorkerHeartbeat.objects.all().delete()
 
@@ -187,6 +197,8 @@ def planned_meanwhile(campaign: Campaign) -> None:
 
 
 CASES: list[tuple[str, Callable[[Campaign], object]]] = [
+    ("archived", archived),
+    ("archived", closed_and_archived),
     ("closed", closed),
     ("no worker", no_worker),
     ("failed", failed),
