@@ -104,10 +104,14 @@ def _material(found: Situation) -> NextStep | None:
         rejected = f"{count} file{' was' if count == 1 else 's were'} rejected"
         why = f"{rejected}; there are no {_listed(missing, 'or')} yet."
         return NextStep("rejected", "Mend the files", why, Action("material", "See why"))
+    if there.uploads_checked:
+        count = there.uploads_checked
+        why = f"{count} good file{' was' if count == 1 else 's were'} only checked so far."
+        return NextStep("checked", "Take in what is good", why, Action("material", "See it"))
     lacking = f"There are no {_listed(missing, 'or')} yet;"
     why = f"{lacking} a round is drawn from what runs return."
     if missing == ["documents"]:
-        why = f"{lacking} whoever judges would see a number, and no text."
+        why = f"{lacking} whoever judges would see a number, and no text. Or plan without."
     return NextStep("material", f"Upload {_listed(missing)}", why, Action("material", "Upload"))
 
 
@@ -269,8 +273,8 @@ RULES: tuple[Rule, ...] = (
     _judging,
 )
 STATES = (
-    "archived", "closed", "no worker", "failed", "reading", "rejected", "material", "plan",
-    "drawing", "draw",
+    "archived", "closed", "no worker", "failed", "reading", "rejected", "checked", "material",
+    "plan", "drawing", "draw",
     "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
     "round paused", "stuck", "again", "silent", "invited", "judging",
 )  # fmt: skip

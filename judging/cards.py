@@ -51,6 +51,11 @@ class CampaignCard:
     needs: list[Need]
     norming: list[norming.Own]
 
+    @property
+    def left(self) -> int:
+        """Pairs of open batches; one that two rounds wait for counts in both."""
+        return self.pairs - self.finished
+
 
 def home(user: User) -> list[CampaignCard]:
     """The user's campaigns, newest first, in a fixed number of queries."""

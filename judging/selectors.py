@@ -129,19 +129,26 @@ def refused() -> Q:
     return Q(state=Upload.State.REJECTED) & wanted & ~Q(summary__has_key=CANCELED)
 
 
+def _checked() -> Q:
+    own = Q(state=Upload.State.CHECKED, replaces__isnull=True)
+    return own & ~Q(kind=Upload.Kind.ARCHIVE)
+
+
 def is_being_copied(campaign: Campaign) -> bool:
     return Job.objects.filter(kind=COPY, target=campaign.pk, state__in=Job.PENDING).exists()
 
 
 @dataclass(frozen=True)
 class Material:
-    """``uploads_rejected``: of those that were to be taken in; ``copying``: more are to come."""
+    """``uploads_checked``: good files that were only checked, but for archives and new versions;
+    ``uploads_rejected``: of those that were to be taken in; ``copying``: more are to come."""
 
     topics: int
     documents: int
     known_grades: int
     uploads_pending: int
     uploads_rejected: int
+    uploads_checked: int = 0
     copying: bool = False
 
 
@@ -149,6 +156,7 @@ def material(campaign: Campaign) -> Material:
     states = campaign.uploads.aggregate(
         pending=Count("pk", filter=Q(state__in=[Upload.State.STORED, Upload.State.READING])),
         rejected=Count("pk", filter=refused()),
+        checked=Count("pk", filter=_checked()),
     )
     return Material(
         topics=campaign.topics.count(),
@@ -156,6 +164,7 @@ def material(campaign: Campaign) -> Material:
         known_grades=campaign.known_grades.count(),
         uploads_pending=states["pending"],
         uploads_rejected=states["rejected"],
+        uploads_checked=states["checked"],
         copying=is_being_copied(campaign),
     )
 

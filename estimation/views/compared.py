@@ -2,6 +2,7 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from estimation import comparisons, documents_compared
@@ -24,6 +25,9 @@ def compared_topic(request: HttpRequest, slug: str, number: int, pk: int) -> Htt
     if shown is None or shown.table is None or shown.estimate_set is None:
         return redirect("live", slug, number)
     found = _compared(request, shown.table)
+    if found is None:  # it says which of them is not there
+        there = reverse("compare", args=[slug, number])
+        return redirect(f"{there}?{request.GET.urlencode()}")
     depth = MOST_RANKS if "all" in request.GET else FIRST_RANKS
     tags = (found.first.tag, found.second.tag)
     documents = documents_compared.documents_compared(
@@ -41,15 +45,12 @@ def compared_topic(request: HttpRequest, slug: str, number: int, pk: int) -> Htt
     return render(request, "estimation/compare_topic.html", context)
 
 
-def _compared(request: HttpRequest, table: RankingTable) -> comparisons.RunComparison:
+def _compared(request: HttpRequest, table: RankingTable) -> comparisons.RunComparison | None:
     """Of the runs of the address; the two best where it names none."""
     tags = [row.tag for row in table.by_estimate]
     first = request.GET.get("first") or tags[0]
     second = request.GET.get("second") or next((tag for tag in tags if tag != first), first)
-    found = comparisons.compare(table, first, second) if first != second else None
-    if found is None:
-        raise Http404("There are no two such runs in this round.")
-    return found
+    return comparisons.compare(table, first, second) if first != second else None
 
 
 def _around(topics: list[TopicDifference], pk: int) -> dict[str, TopicDifference | None]:

@@ -214,6 +214,7 @@ def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
     return {
         "first": first,
         "second": second,
+        "absent": [tag for tag in dict.fromkeys((first, second)) if tag not in tags],
         "found": comparison_figure(found) if found else None,
         "asked": urlencode({"measure": table.measure, "first": first, "second": second}),
         "differences": difference_chart(found) if found and found.topics else None,

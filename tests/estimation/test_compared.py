@@ -321,8 +321,12 @@ def test_the_page_of_a_topic_marks_what_is_unjudged(judged: Round, organizer: Cl
         not line.known.labels for line in (*documents.first, *documents.second)
     )
     assert "no verdict by topic" in said
-    assert organizer.get(there, {"first": "run1", "second": "nobody"}).status_code == 404
-    assert organizer.get(there, {"first": "run1", "second": "run1"}).status_code == 404
+    for second, why in (
+        ("nobody", "nobody is not in this ranking"),
+        ("run1", "Pick two different"),
+    ):
+        led = organizer.get(there, {"first": "run1", "second": second}, follow=True)
+        assert why in text(led)
 
 
 @pytest.mark.slow

@@ -72,6 +72,13 @@ def rejected(campaign: Campaign) -> None:
     factories.stored_upload(campaign, b"1 Q0 broken\n", name="broken.run", kind="run")
 
 
+def checked(campaign: Campaign) -> None:
+    campaign.runs.all().delete()
+    upload = factories.stored(campaign, b"t1 Q0 d1 1 1 late\n", name="late.run", kind="run")
+    Upload.objects.filter(pk=upload.pk).update(check_only=True)
+    factories.run_due_jobs()
+
+
 def without_runs(campaign: Campaign) -> None:
     campaign.runs.all().delete()
 
@@ -204,6 +211,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("failed", failed),
     ("reading", reading),
     ("rejected", rejected),
+    ("checked", checked),
     ("material", without_runs),
     ("plan", nothing),
     ("drawing", drawing),

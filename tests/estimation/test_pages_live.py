@@ -195,7 +195,8 @@ def test_two_runs_are_compared(
     said = text(organizer.get(there, {"first": "run1", "second": "run4"}))
     assert "run1 less run4" in said
     assert ("surely better" in said) == (found.verdict != 0)
-    assert "Pick two different runs" in text(organizer.get(there, {"first": "x", "second": "y"}))
+    away = text(organizer.get(there, {"first": "x", "second": "y"}))
+    assert "x and y are not in this ranking: withdrawn since, or never in this round. Pick" in away
     assert "Pick two different" in text(organizer.get(there, {"first": "run1", "second": "run1"}))
     assert organizer.get(there).status_code == 200
 

@@ -396,7 +396,7 @@ def test_the_first_page_asks_each_for_what_is_theirs(django_assert_max_num_queri
     with django_assert_max_num_queries(13):
         page = text_of(client.get("/"))
     assert ">1 skipped pair</a>" in page
-    assert "1 of 4 served pairs" in page
+    assert "3 pairs left in open batches" in page
     client.force_login(factories.user("nobody"))
     assert "No campaign yet" in text_of(client.get("/"))
 
