@@ -3,15 +3,17 @@
 No test looks at a clock: they count passes, rows and cells.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from estimation.core import arrays
 from estimation.core.arrays import column_sums
 from estimation.core.data import pool_ranks, returned
 from estimation.core.data.entries import entries_down_to, last_rank
@@ -25,6 +27,7 @@ from estimation.core.data.pool_ranks import (
 )
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import estimators, held_products, joint, products
+from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.terms import linear_terms
 from estimation.core.inference import out_of_reach, reach, unseen
 from estimation.core.inference.out_of_reach import OutOfReach
@@ -452,3 +455,31 @@ def test_measures_share_their_passes_over_entries(
             batches=batches,
         )
     assert sorted(passes) == ["out_of_reach", "reach", "reach", "reach"]
+
+
+# --------------------------------------------------------------------------- what is hashed once
+
+
+def test_numbers_of_a_design_are_hashed_once(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    design = design_of(pool)
+    evaluated(pool, design)
+    hashed: list[bytes] = []
+
+    def sha256(head: bytes = b"") -> "hashlib._Hash":
+        hashed.append(head)
+        return hashlib.sha256(head)
+
+    monkeypatch.setattr(arrays, "hashlib", SimpleNamespace(sha256=sha256))
+    evaluated(pool, design, twice=5)
+    of_all_pairs = f"{design.size.dtype.str}{design.size.shape}".encode()
+    assert hashed
+    assert of_all_pairs not in hashed
+
+
+def test_numbers_in_the_place_of_a_designs_are_hashed_themselves(pool: Pool) -> None:
+    design = design_of(pool)
+    drawn = Drawn.of(design, draw(pool, design, seed="speed"), 1, topic=pool.topic)
+    assert drawn.belief is not None
+    assert replace(drawn, belief=drawn.belief.copy()).key == drawn.key
+    assert replace(drawn, belief=drawn.belief / 2.0).key != drawn.key
+    assert replace(drawn, rate=drawn.expected).key != drawn.key

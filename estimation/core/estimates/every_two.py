@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import column_sums
-
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray
 
@@ -84,7 +82,8 @@ class EveryTwo:
         return products
 
     def _matrix(self, cell: IntArray, numbers: FloatArray) -> FloatArray:
-        return column_sums(cell, numbers, number=self.runs**2).reshape(self.runs, self.runs)
+        sums = np.bincount(cell, numbers, self.runs**2).reshape(self.runs, self.runs)
+        return np.asarray(sums, dtype=np.float64)
 
 
 def are_few(bounds: Indices, runs: int) -> bool:
