@@ -78,7 +78,7 @@ def test_a_check_that_failed_is_no_open_task(campaign: Campaign, organizer: Clie
     assert states(campaign)["bad.run"] == "rejected"
     facts = Situation(campaign)
     assert not [each.text for each in attention(facts) if "rejected" in each.text]
-    assert next_step(facts).state == "material"  # and not "rejected"
+    assert next_step(facts).state == "checked"  # and not "rejected"
     assert not [each for row in cards.home(campaign.created_by) for each in row.needs]
     shown = text(organizer.get(address("material", campaign)))
     assert "would be rejected" in shown, "the result stays where the files are"
