@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
-HELD, MOST_KEPT, MOST_OF_SOME = 4, 72_000_000, 36_000_000
+HELD, MOST_KEPT, MOST_OF_SOME = 4, 90_000_000, 45_000_000
 LIKELY = MOSTLY
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
