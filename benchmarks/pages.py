@@ -37,6 +37,7 @@ from tests.support import evaluation, factories
 RUNS, DOCUMENTS, BUDGET, BATCH, LOOKS = 129, 14_000, 10_000, 400, 10
 WAITING, COMMENTED, ANSWERS, CAMPAIGNS, PEOPLE = 2, 200, 2000, 60, 200
 SLOWEST, MOST, POLLS = 10, 100.0, 90  # lines that are printed; milliseconds of a page; polls
+QUICK = {"live-history": 60.0, "live-pairs": 60.0}  # pages with many numbers: at most so many
 TURNS = 500_000  # of a loop that tells how fast the machine is just now
 FILLER = " ".join(f"word{number % 97}" for number in range(250))
 
@@ -136,6 +137,9 @@ def of_pages(judged: Judged, row: Round) -> None:
         work = f"slowest of {len(own)} pages of a {what}, {slowest.page.name}, cold"
         tell(Figure(work, slowest.cold, "ms", "later", slowest.later, MOST))
         tell(Figure(f"most statements of one of them, {most.page.name}", most.statements, ""))
+    for name, bar in QUICK.items():
+        each = next(each for each in found if each.page.name == name)
+        tell(Figure(f"{name}, cold", each.cold, "ms", "later", each.later, bar))
 
 
 def loop() -> None:
