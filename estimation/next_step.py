@@ -106,7 +106,8 @@ def _material(found: Situation) -> NextStep | None:
         return NextStep("rejected", "Mend the files", why, Action("material", "See why"))
     if there.uploads_checked:
         count = there.uploads_checked
-        why = f"{count} good file{' was' if count == 1 else 's were'} only checked so far."
+        good = f"{count} good file{' was' if count == 1 else 's were'} only checked so far"
+        why = f"{good}; there are no {_listed(missing, 'or')} yet."
         return NextStep("checked", "Take in what is good", why, Action("material", "See it"))
     lacking = f"There are no {_listed(missing, 'or')} yet;"
     why = f"{lacking} a round is drawn from what runs return."

@@ -130,8 +130,8 @@ def refused() -> Q:
 
 
 def _checked() -> Q:
-    own = Q(state=Upload.State.CHECKED, replaces__isnull=True)
-    return own & ~Q(kind=Upload.Kind.ARCHIVE)
+    kinds = (Upload.Kind.TOPICS, Upload.Kind.DOCUMENTS, Upload.Kind.RUN)
+    return Q(state=Upload.State.CHECKED, replaces__isnull=True, kind__in=kinds)
 
 
 def is_being_copied(campaign: Campaign) -> bool:
@@ -140,8 +140,9 @@ def is_being_copied(campaign: Campaign) -> bool:
 
 @dataclass(frozen=True)
 class Material:
-    """``uploads_checked``: good files that were only checked, but for archives and new versions;
-    ``uploads_rejected``: of those that were to be taken in; ``copying``: more are to come."""
+    """``uploads_checked``: good topics, documents and runs that were only checked, but for new
+    versions; ``uploads_rejected``: of those that were to be taken in; ``copying``: more are to
+    come."""
 
     topics: int
     documents: int

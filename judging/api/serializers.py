@@ -104,7 +104,9 @@ class MaterialRow(Row):
     known_grades = IntegerField()
     uploads_pending = IntegerField()
     uploads_rejected = IntegerField(help_text="Not those that were only to be checked.")
-    uploads_checked = IntegerField(help_text="Good files that were only checked.")
+    uploads_checked = IntegerField(
+        help_text="Good topics, documents and runs that were only checked."
+    )
     copying = serializers.BooleanField(
         help_text="Files of the campaign from which this one was made are still to come."
     )
