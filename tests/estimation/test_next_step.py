@@ -352,6 +352,9 @@ def test_of_a_round_that_was_ended_early_it_is_not_said_that_it_is_judged(
     stopping.by_hand(row=row, by=campaign.created_by)
     factories.run_due_jobs()
     assert step(campaign).why == "Round 1 was ended early: nothing more comes of it."
+    overview = text(client.get(address("campaign-home", campaign)))
+    assert "Round 1 was ended early: what is known" in overview
+    assert "Round 1 is judged" not in overview
 
 
 @pytest.mark.slow
