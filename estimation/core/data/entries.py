@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from .pool import Pool
 
-MOST_BYTES = 64_000_000  # of entries that are kept with a pool
+MOST_BYTES = 96_000_000  # of entries that are kept with a pool
 MOST_KEPT = 4  # measures of which shares are
 NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
+ROUNDING = 1e-18  # share of its weights that the end may have, which no sum of them shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Entries:
     def nbytes(self) -> int:
         """What they take in memory beside the pool, about."""
         entries = 0 if self.places is None else 12 * len(self.run)
-        return entries + 16 * len(self.ends)
+        return entries + 8 * (len(self.ends) + min(len(self.run), len(self.ends)))
 
     def number(self, pairs: IntArray) -> Indices:
         """Return how many entries each of some pairs has."""
@@ -82,12 +83,14 @@ class Entries:
         number = self.number(pairs)
         ends = np.append(0, np.cumsum(number))
         place = np.arange(ends[-1]) + np.repeat(self.ends[pairs] - ends[:-1], number)
-        return Entries(
-            ends,
-            place if self.places is None else self.places[place],
-            self.run[place],
-            self.rank[place],
-        )
+        places = place if self.places is None else self.places[place]
+        return Entries(ends, places, self.run[place], self.rank[place])
+
+    def rows(self, pairs: IntArray, table: FloatArray, runs: int) -> SparseMatrix:
+        """Return numbers by rank, (rank + 1,), of the entries of some pairs: shape (n, runs)."""
+        place = self.run, self.ends
+        found = sparse.csr_array((self.rank, *place), shape=(len(self.ends) - 1, runs))[pairs]
+        return sparse.csr_array((table[found.data], found.indices, found.indptr), found.shape)
 
 
 def entries_down_to(pool: Pool, rank: int) -> Entries:
@@ -98,7 +101,7 @@ def entries_down_to(pool: Pool, rank: int) -> Entries:
 
 
 def _find(pool: Pool, rank: int) -> Entries:
-    whole = Entries(pool.indptr, None, pool.run, pool.rank)
+    whole = Entries(pool.by_pair(pool.rank).indptr, None, pool.run, pool.rank)
     if rank == pool.depth:
         return whole
     found: dict[int, Entries] = pool.kept.get("entries", {})
@@ -115,24 +118,18 @@ def _find(pool: Pool, rank: int) -> Entries:
 def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArray) -> SparseMatrix:
     """Return `Pool.weights`; where a measure counts few ranks, from the entries down to the last.
 
-    Parameters are those of `Pool.weights`.
+    Parameters are those of `Pool.weights`. Ranks of which all weights together are less than the
+    rounding of the ones before them do not count: of RBP(p=0.8) those behind 186.
     """
     pool.check_measure(measure)
     table = pool.rank_weights(measure)
     if table is None:
         return pool.weights(measure, pairs, wanted=wanted)
-    last = int(np.flatnonzero(table).max(initial=0))
+    last = last_of(table, share=ROUNDING)
     if not table[1 : last + 1].all():
         return pool.weights(measure, pairs, wanted=wanted)
-    if last == pool.depth:
-        found = pool.by_pair(pool.rank)[pairs[wanted]]
-        data, place = table[found.data], (found.indices, found.indptr)
-    else:
-        entries = entries_down_to(pool, last).of(pairs[wanted])
-        data, place = table[entries.rank], (entries.run, entries.ends.astype(np.int32))
-    shape = len(place[1]) - 1, len(pool.runs)
-    rows = sparse.csr_array((data, *place), shape=shape)
-    return rows if len(wanted) == shape[0] else spread_rows(rows, wanted)
+    rows = entries_down_to(pool, last).rows(pairs[wanted], table, len(pool.runs))
+    return rows if len(wanted) == rows.shape[0] else spread_rows(rows, wanted)
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
@@ -152,10 +149,10 @@ def _shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
 def last_rank(pool: Pool, measure: Measure) -> int:
     """Return the last rank with a weight that is not next to nothing."""
     table = pool.rank_weights(measure)
-    return pool.depth if table is None else _last_rank(table)
+    return pool.depth if table is None else last_of(np.square(table), share=NEGLIGIBLE)
 
 
-def _last_rank(table: FloatArray) -> int:
-    """The rank behind which all squared weights together are next to nothing."""
-    rest = np.cumsum(table[::-1] ** 2)[::-1]
-    return int(np.count_nonzero(rest[1:] > NEGLIGIBLE * rest[0]))
+def last_of(weights: FloatArray, *, share: float) -> int:
+    """Return the rank behind which there is at most a share of all weights, by rank, from 0 on."""
+    rest = np.cumsum(weights[::-1])[::-1]
+    return int(np.count_nonzero(rest[1:] > share * rest[0]))

@@ -75,6 +75,11 @@ class Scope:
         """Whether these are the runs of the sampled pool."""
         return self.pool is self.sampled
 
+    @property
+    def topic(self) -> Int32Array:
+        """Of each of the N pairs."""
+        return self.pool.topic if self.is_sampled else self.pool.topic[self.place]
+
     @cached_property
     def added(self) -> BoolArray:
         """Whether each pair of these runs is none of the N, shape (M,)."""

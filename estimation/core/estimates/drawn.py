@@ -166,9 +166,9 @@ class Drawn:
         """
         if self.counts is None:
             chance = self.inclusion[pairs]
-            return divided(1.0 - chance, chance, self.varies(pairs))
+            return divided(1.0 - chance, chance, (chance > 0.0) & (chance < 1.0))
         often = self.expected[pairs]
-        return divided(np.ones_like(often), often, self.varies(pairs))
+        return divided(np.ones_like(often), often, often > 0.0)
 
     def varies(self, pairs: IntArray) -> BoolArray:
         """Whether pairs have a factor above 0, shape (n,)."""

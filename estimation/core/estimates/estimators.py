@@ -220,12 +220,14 @@ def horvitz_thompson_poisson(
     doubtful = root_scaled(finds.rows, 1.0 - probability[finds.pairs])
     alike = len(doubtful.pairs) == len(finds.pairs)
     sums, covariance = powers_and_gram(finds.rows, doubtful.rows, alike=alike)
+    certain = probability == 1.0
+    sure = _weighted_total(weights, labels.mean * certain) if certain.any() else 0.0 * value
     return Totals(
         value=value,
         covariance=covariance + noise,
         contributions=_contributions(sums),
         noise=noise,
-        sure=_weighted_total(weights, labels.mean * (probability == 1.0)),
+        sure=sure,
     )
 
 

@@ -133,6 +133,9 @@ def _runs(rows: SparseMatrix) -> list[SparseMatrix]:
 
 def _classes(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     """How many edges lie below each value; a search for each would take longer."""
+    if values.dtype.kind == "i":  # ranks and numbers of runs: a search for each that there is
+        every = np.arange(1 + int(values.max(initial=0)))
+        return np.take(np.searchsorted(edges, every).astype(np.uint8), values)
     found = np.zeros(len(values), dtype=np.uint8)
     for edge in edges:
         found += values > edge

@@ -130,11 +130,9 @@ def rank_runs(
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[(unknown != Reason.KNOWN) | (False if few is None else few)] = 0.0
     if bound is None:
-        single, margin = _by_student(certain, se, df, confidence)
-        if least is not None:
-            single, _ = _by_student(certain, np.maximum(se, least), df, confidence)
+        margin = _margins(se, df, confidence)
         adjusted = largest_deviates(
-            single,
+            _p_values(certain, se if least is None else np.maximum(se, least), df),
             covariance if expected is None else covariance + expected,
             error=1.0 - confidence,
         )
@@ -203,16 +201,20 @@ def _without_rounding(difference: FloatArray, value: FloatArray) -> FloatArray:
     return np.where(np.abs(difference) > ROUNDING * np.add.outer(size, size), difference, 0.0)
 
 
-def _by_student(
-    difference: FloatArray, se: FloatArray, df: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """P-values and margins. Both are symmetric and Student's distribution takes its time."""
+def _p_values(difference: FloatArray, se: FloatArray, df: FloatArray) -> FloatArray:
+    """Of Student's t, two-sided. They are symmetric, and the distribution takes its time."""
     runs, above = len(df), np.triu_indices(len(df), k=1)
     difference, se, df = np.abs(difference[above]), se[above], df[above]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(difference != 0.0, difference / se, 0.0)
-    margin = student_quantile(df, confidence=confidence) * se
     tail = special.ndtr(-ratio)
     if np.any(free := df < AS_NORMAL):
         tail[free] = special.stdtr(df[free], -ratio[free])
-    return mirrored(2.0 * tail, above, runs), mirrored(margin, above, runs, diagonal=0.0)
+    return mirrored(2.0 * tail, above, runs)
+
+
+def _margins(se: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
+    """Half widths, symmetric as well."""
+    above = np.triu_indices(len(df), k=1)
+    margin = student_quantile(df[above], confidence=confidence) * se[above]
+    return mirrored(margin, above, len(df), diagonal=0.0)

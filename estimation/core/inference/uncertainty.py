@@ -138,11 +138,10 @@ class Missed:
         if self.left is not None:
             number = number + self.left
         shape = np.maximum(number, 1.0) ** 2
-        most, found = np.zeros_like(number), np.zeros(len(number), dtype=bool)
+        odds, most, left = shape / (shape + number), np.zeros_like(number), np.arange(len(number))
         for missed in range(MOST_MISSED):
-            within = special.betainc(shape, missed + 1.0, shape / (shape + number)) >= 1.0 - error
-            most[within & ~found] = missed
-            found |= within
+            within = special.betainc(shape[left], missed + 1.0, odds[left]) >= 1.0 - error
+            most[left[within]], left = missed, left[~within]
         return np.where(most > 0.0, (most + 0.5 - number) * self.step, 0.0)
 
 

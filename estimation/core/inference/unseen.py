@@ -60,13 +60,14 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     """
     runs = len(reach.pool.runs)
     rows = looked_at(reach.pool, drawn, measure)
-    left = _left(rows, drawn)
+    chance = drawn.inclusion[rows.pair]
+    left = _left(rows, chance)
     factors = [rows.factor] if left is None else [rows.factor, left.factor]
     squares, (totals, cubes) = np.zeros((len(factors), runs, runs)), np.zeros((2, 2, runs))
     expected = _expectation(rows, measure, outlook)
     believed = _believed(rows, drawn, measure, expected)
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
-    size = _sizes(rows, drawn)
+    size = _sizes(rows, chance if drawn.counts is None else drawn.expected[rows.pair])
     for each, (first, second, third) in _terms(rows, measure, outlook, expected):
         squares += each.grams([factor * second for factor in factors])
         totals += each.total(np.stack([first, believed * first]))
@@ -100,10 +101,11 @@ def unseen_residuals(
     The measure is of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
-    size = _sizes(rows, drawn)
+    chance = drawn.inclusion[rows.pair]
+    size = _sizes(rows, chance)
     (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
     gains, losses = rows.sums(rows.factor * np.stack([gain2, loss2]), power=2)
-    left, both = _left(rows, drawn), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
+    left, both = _left(rows, chance), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
     factors = [rows.factor] if left is None else [rows.factor, left.factor]
     covariance, *of_left = rows.grams([factor * both[1] for factor in factors])
     return Unseen(
@@ -119,17 +121,16 @@ def unseen_residuals(
     )
 
 
-def _left(rows: Rows, drawn: Drawn) -> Rows | None:
+def _left(rows: Rows, chance: FloatArray) -> Rows | None:
     """Rows by how likely they are not in the sample; None unless most of them are likely in it.
 
     Where less is sampled, errors come from what is found, which counts for more, and the expected
     covariance has it.
     """
-    inclusion = drawn.inclusion[rows.pair]
-    uncertain = inclusion[rows.weight > 0.0]
+    uncertain = chance[rows.weight > 0.0]
     if not len(uncertain) or _median_is_below(LIKELY, uncertain):
         return None
-    return replace(rows, factor=rows.weight * (1.0 - inclusion))
+    return replace(rows, factor=rows.weight * (1.0 - chance))
 
 
 def _median_is_below(limit: float, values: FloatArray) -> bool:
@@ -140,9 +141,8 @@ def _median_is_below(limit: float, values: FloatArray) -> bool:
     return bool(2 * below > len(values))
 
 
-def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
+def _sizes(rows: Rows, often: FloatArray) -> FloatArray:
     """What a find of each pair counts for, one over how often it is expected; certain pairs 0."""
-    often = (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
     return divided(np.ones_like(often), often, rows.factor > 0.0)
 
 

@@ -133,7 +133,7 @@ class RoundsTogether(DrawnRound):
         if refused:
             several = "cannot be estimated from several rounds of draws"
             raise MeasureError(f"ratio measures {several}: {refused[0]}")
-        drawn = self.drawn(scope.pool.topic[scope.place])
+        drawn = self.drawn(scope.topic)
         return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=self.batches)
 
 

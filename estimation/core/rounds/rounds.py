@@ -102,7 +102,8 @@ class PairRound(DrawnRound):
 
     def drawn(self, topic: Int32Array) -> Drawn:
         """Return what was drawn; `topic` is that of each of the N pairs."""
-        if not self._drawn or not np.array_equal(self._drawn[0][0], topic):
+        known = self._drawn[0][0] if self._drawn else None
+        if known is not topic and (known is None or not np.array_equal(known, topic)):
             found = Drawn.of(self.design, self.sample, self.used, topic=topic)
             self._drawn[:] = [(topic, found)]
         return self._drawn[0][1]
@@ -116,7 +117,7 @@ class PairRound(DrawnRound):
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
         if scope.sampled is not None:
             check_sample(scope.sampled, self.design, self.sample)
-        drawn, every = self.drawn(scope.pool.topic[scope.place]), self.sample.pair
+        drawn, every = self.drawn(scope.topic), self.sample.pair
         return estimates_of_pairs(scope, drawn, asked, sampled=every, batches=self.used)
 
 
