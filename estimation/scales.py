@@ -82,12 +82,11 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        low, high, value = (self._of(number) for number in (self.low, self.high, value))
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = (math.log(max(number, 1e-300)) for number in (low, high, value))
         share = 0.5 if high <= low else (value - low) / (high - low)
         return round(100.0 * min(1.0, max(0.0, share)), 3)
-
-    def _of(self, number: float) -> float:
-        return math.log(max(number, 1e-300)) if self.logarithmic else number
 
     def ticks(self, most: int = 5) -> tuple[Tick, ...]:
         """Ticks whose labels do not touch at ``NARROW`` pixels."""

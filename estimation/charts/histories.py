@@ -75,7 +75,7 @@ def history(
     batches = sorted({moment.batches for moment in every})
     moments = [moment for moment in every if moment.value is not None]
     upright = _later(moments, batches)
-    across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
+    across = _across(batches)
     digits = common_decimals((moment.high - moment.low) / 2 for moment in moments)
     chosen = set(marked)
     panels = tuple(
@@ -119,14 +119,13 @@ def overview(
     every = [moment for line in runs.values() for moment in line]
     batches = sorted({moment.batches for moment in every})
     upright = around([moment.value for moment in every])
-    across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
-    chosen = set(marked)
+    scale, across, chosen = _scale_of(batches), _across(batches), set(marked)
 
     def drawn(tag: str, line: Sequence[PanelPoint]) -> OverviewLine:
         grouped = groupby(line, key=lambda moment: moment.value is not None)
         known = [list(part) for is_known, part in grouped if is_known]
         parts = [
-            [(across.at(m.batches), round(100 - upright.at(m.value or 0.0), 3)) for m in part]
+            [(across[m.batches], round(100 - upright.at(m.value or 0.0), 3)) for m in part]
             for part in known
         ]
         return OverviewLine(tag, tuple(polyline(_widened(part)) for part in parts), tag in chosen)
@@ -137,9 +136,19 @@ def overview(
         description=f"Estimates of {len(lines)} runs after each batch, {len(chosen)} highlighted.",
         height=PLOT_HEIGHT,
         lines=tuple(lines),
-        x_ticks=across.ticks(min(5, max(1, round(across.high - across.low)))),
+        x_ticks=scale.ticks(min(5, max(1, round(scale.high - scale.low)))),
         y_ticks=levels(upright, PLOT_HEIGHT),
     )
+
+
+def _scale_of(batches: Sequence[int]) -> Scale:
+    return Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
+
+
+def _across(batches: Sequence[int]) -> dict[int, float]:
+    """Where each batch is, for all runs."""
+    scale = _scale_of(batches)
+    return {number: scale.at(number) for number in batches}
 
 
 def _later(moments: Sequence[PanelPoint], batches: Sequence[int]) -> Scale:
@@ -151,11 +160,16 @@ def _later(moments: Sequence[PanelPoint], batches: Sequence[int]) -> Scale:
 
 
 def _panel(
-    tag: str, line: Sequence[PanelPoint], across: Scale, upright: Scale, digits: int, marked: bool
+    tag: str,
+    line: Sequence[PanelPoint],
+    across: Mapping[int, float],
+    upright: Scale,
+    digits: int,
+    marked: bool,
 ) -> Panel:
     def place(batches: int, value: float, beyond: float) -> tuple[float, float]:
         shown = value if math.isfinite(value) else beyond
-        return across.at(batches), round(100 - upright.at(shown), 3)
+        return across[batches], round(100 - upright.at(shown), 3)
 
     def band(part: list[PanelPoint]) -> str:
         upper = [place(moment.batches, moment.high, upright.high) for moment in part]

@@ -3,7 +3,7 @@
 A hundred rows of a dozen places each would take a template most of the time of a page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -12,9 +12,11 @@ from django import template
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
+from estimation.charts.histories import HistoryChart
 from estimation.figures import RankedLine, RankingFigure, number
 from estimation.label_figures import OtherPlaces, QualityFigure
 from estimation.noise_figures import NoiseFigure
+from estimation.selectors import RankingTable
 from estimation.templatetags.figures import percent, thousands
 
 register = template.Library()
@@ -27,6 +29,21 @@ def noise_rows(noise: NoiseFigure) -> SafeString:
     """What disagreement adds, by run."""
     return _of_numbers(
         (line.run, (percent(line.share), percent(line.narrower))) for line in noise.lines
+    )
+
+
+@register.simple_tag
+def batch_rows(history: HistoryChart) -> SafeString:
+    """Values by batch, by run."""
+    return _of_numbers((panel.label, panel.values) for panel in history.panels)
+
+
+@register.simple_tag
+def run_options(table: RankingTable, chosen: Collection[str]) -> SafeString:
+    """Every run, to choose some of them."""
+    return _joined(
+        f"<option{' selected' if row.tag in chosen else ''}>{escape(row.tag)}</option>"
+        for row in table.rows
     )
 
 
