@@ -36,8 +36,9 @@ def add(
 
     Returns the membership and whether it is new. Raises UserError ``role_unknown``,
     ``address_invalid``,
-    ``username_invalid``, ``username_taken`` (409: by an account whose name looks the same) or
-    ``is_guest`` (409: guests of crowd links are members of one campaign, as assessors).
+    ``username_invalid``, ``username_taken`` (409: by an account whose name looks the same),
+    ``is_guest`` (409: guests of crowd links are members of one campaign, as assessors) or
+    ``is_blocked`` (409: they could not sign in, and all would wait for them).
     """
     if role not in Membership.Role.values:
         expected = " or ".join(Membership.Role.values)
@@ -50,6 +51,7 @@ def add(
     with transaction.atomic():
         user = _account(username, by)
         refuse_guest(user)
+        _refuse_blocked(user)
         membership, created = join(campaign=campaign, by=by, user=user, role=role)
         if created and invitation(user, by=by) is not None:
             _note_address(user, address)
@@ -68,6 +70,14 @@ def refuse_guest(user: User) -> None:
     if user.is_guest:
         message = f"{user} is a guest of a crowd link: such an account never may do more."
         raise UserError("is_guest", message, status=409, field="username")
+
+
+def _refuse_blocked(user: User) -> None:
+    if not user.is_active:
+        message = (
+            f"{user} is blocked and cannot sign in. An admin of the site can let them in again."
+        )
+        raise UserError("is_blocked", message, status=409, field="username")
 
 
 def join(*, campaign: Campaign, by: User, user: User, role: str) -> tuple[Membership, bool]:

@@ -30,7 +30,7 @@ from judging.models import (
 from judging.people import people
 from judging.person import look_at
 from judging.services import assignments, exclusions, invitations, judgments, members
-from tests.support import factories
+from tests.support import factories, rest
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -107,6 +107,17 @@ def test_one_bad_line_keeps_all_out_and_is_named(
     (problem,) = error.data["errors"]
     assert problem["line"] == line
     assert words in problem["message"]
+
+
+def test_whoever_is_blocked_is_not_waited_for(campaign: Campaign, organizer: Client) -> None:
+    person = factories.user("blocked", is_active=False)
+    asked = {"username": "blocked", "role": "assessor"}
+    assert "blocked is blocked and" in text(organizer.post(address("people", campaign), asked))
+    answer = rest.client_of(campaign.created_by).post(
+        f"/api/campaigns/{campaign.slug}/members/", asked
+    )
+    assert (answer.status_code, answer.json()["code"]) == (409, "is_blocked")
+    assert not campaign.memberships.filter(user=person).exists()
 
 
 def test_every_bad_line_is_told_at_once(campaign: Campaign) -> None:
