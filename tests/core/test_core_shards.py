@@ -1,5 +1,6 @@
 """Pools in shards: the same pairs, weights and bits as in one pool, however many shards."""
 
+import pickle
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.building import ShardedPool, build_shards
+from estimation.core.shards.frames import ShardFrame
 from estimation.core.shards.lines import Dealt, run_lines
 from estimation.core.shards.pools import read_pool
 from estimation.core.shards.running import SerialExecutor, ShardStep, StepResult, do_step
@@ -205,3 +207,12 @@ def test_more_lines_do_not_repeat_the_cut_of_old_ones(tmp_path: Path) -> None:
     assert len(list((tmp_path / "r" / "cutlines").iterdir())) == 3
     assert len(list((tmp_path / "r" / "poollines").iterdir())) == 4
     assert len(TAGS) == 5
+
+
+def test_a_process_that_is_sent_many_steps_holds_one_frame() -> None:
+    frame = ShardFrame(("tö", "t\n2"), ("r",), 3, 2)
+    sent = [pickle.loads(pickle.dumps((frame, step))) for step in range(3)]
+    assert [found for found, _ in sent] == [frame] * 3
+    assert len({id(found) for found, _ in sent}) == 1
+    other = pickle.loads(pickle.dumps(ShardFrame(frame.topics, frame.runs, 3, 1)))
+    assert (other.shards, other.key != frame.key) == (1, True)

@@ -9,9 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from estimation.core.measures.table import parse_measure
+from estimation.core.shards.places import place_of
 from estimation.management.commands import shards as command
 from estimation.research.simulation import true_values
 from tests.core.sharded_pools import DEPTH, NAMES, TAGS, grades_of, some_lines, whole_pool
+from tests.support.object_storage import object_storage
 
 RESULTS = ("values.tsv", "sample.tsv", "estimates.tsv")
 
@@ -96,3 +98,27 @@ def test_work_goes_on_when_workers_end(
     monkeypatch.setattr(command, "MOST_ATTEMPTS", 1)
     with pytest.raises(CommandError, match="Workers ended 1 times"):
         shards(*arguments(files, tmp_path / "killed", 5))
+
+
+@pytest.mark.slow
+def test_an_s3_server_keeps_the_same_results(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By processes of their own, of which none finds what it needs in a folder."""
+    shards(*arguments(files, tmp_path / "folder", 5))
+    with object_storage() as bucket:
+        for copies in ("one", "two"):
+            monkeypatch.setenv("EVALSITE_COPIES", str(tmp_path / copies))
+            out = io.StringIO()
+            place = f"{bucket}/{copies}"
+            call_command("shards", *map(str, arguments(files, place, 5)), stdout=out, stderr=out)
+            assert f"{place}/values.tsv" in out.getvalue()
+            for name in RESULTS:
+                assert (place_of(place) / name).read() == (tmp_path / "folder" / name).read_bytes()
+        monkeypatch.setenv("EVALSITE_COPIES", str(tmp_path / "three"))
+        shards(*arguments(files, f"{bucket}/one", 5))
+        fetched = sum(path.stat().st_size for path in (tmp_path / "three").rglob("*.npy"))
+        kept = sum(path.stat().st_size for path in (tmp_path / "one").rglob("*.npy"))
+        assert 0 < fetched < kept / 2, "what is done is not done again, nor looked at"
+        with pytest.raises(CommandError, match="nobucket"):
+            shards(*arguments(files, "s3://nobucket/x", 5))

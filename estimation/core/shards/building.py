@@ -14,7 +14,8 @@ from .store import read_columns, read_facts, seal_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
+
+    from .places import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,26 +26,26 @@ class ShardedPool:
 
     Attributes
     ----------
-    root : Path
+    root : Place
         The folder of all results, which all workers see.
     frame : ShardFrame
-    places : tuple of Path
+    places : tuple of Place
         Of the pools of the shards (`pools.read_pool`), in their order.
     pairs, entries : int
         In all shards together.
     """
 
-    root: Path
+    root: Place
     frame: ShardFrame
-    places: tuple[Path, ...]
+    places: tuple[Place, ...]
     pairs: int
     entries: int
 
 
 def build_shards(
     executor: Executor,
-    root: Path,
-    inputs: Sequence[Path],
+    root: Place,
+    inputs: Sequence[Place],
     *,
     shards: int,
     depth: int,
@@ -56,9 +57,9 @@ def build_shards(
     ----------
     executor : Executor
         Its workers see `root` and `inputs` under the same names.
-    root : Path
+    root : Place
         The folder of all results.
-    inputs : sequence of Path
+    inputs : sequence of Place
         `lines.run_lines`, written by `store.write_columns`. Each is held by one worker whole; the
         lines of a topic and a run may be spread over several.
     shards : int

@@ -42,12 +42,12 @@ from .store import read_columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
 
     from ..arrays import BytesArray, Int32Array, IntArray
     from ..measures.table import Measure
     from .building import ShardedPool
     from .frames import ShardFrame
+    from .places import Place
 
     Divided: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
 
@@ -66,7 +66,7 @@ class ShardedDesign:
     ----------
     pool : ShardedPool
     purpose : DesignPurpose
-    raws, sizes : tuple of Path
+    raws, sizes : tuple of Place
         Of `RawSizes` and `ShardSizes`, shard by shard.
     steps : ndarray of float64, shape (B,)
         The constant c_b of each batch, increasing; infinite when every eligible pair is certain.
@@ -75,8 +75,8 @@ class ShardedDesign:
 
     pool: ShardedPool
     purpose: DesignPurpose
-    raws: tuple[Path, ...]
-    sizes: tuple[Path, ...]
+    raws: tuple[Place, ...]
+    sizes: tuple[Place, ...]
     steps: FloatArray
     budget: int
     batch_size: int
@@ -130,7 +130,7 @@ def design_shards(
     )
 
 
-def _scale(executor: Executor, pool: ShardedPool, raws: Sequence[Path]) -> SizeScale | None:
+def _scale(executor: Executor, pool: ShardedPool, raws: Sequence[Place]) -> SizeScale | None:
     largest, least = extremes(raws)
     if not needs_raising(largest, least) or largest == 0.0:
         return scale_of(raws)
@@ -142,7 +142,7 @@ def _scale(executor: Executor, pool: ShardedPool, raws: Sequence[Path]) -> SizeS
 
 
 def _constants(
-    executor: Executor, sizes: Sequence[Path], budget: int, batch_size: int, *, topics: int
+    executor: Executor, sizes: Sequence[Place], budget: int, batch_size: int, *, topics: int
 ) -> FloatArray:
     """The constant of each batch, some batches at a time."""
 
@@ -201,9 +201,9 @@ class ShardDraw(ShardStep):
     """
 
     frame: ShardFrame
-    pool: Path
-    sizes: Path
-    raw: Path
+    pool: Place
+    sizes: Place
+    raw: Place
     purpose: DesignPurpose
     steps: tuple[float, ...]
     budget: int
@@ -250,7 +250,7 @@ class ShardedSample:
 
     Attributes
     ----------
-    places : tuple of Path
+    places : tuple of Place
         Of `ShardDraw`, shard by shard.
     topic : ndarray of int32, shape (n,)
         Positions among the topics of the campaign, ascending.
@@ -261,7 +261,7 @@ class ShardedSample:
         To be in the sample of all batches.
     """
 
-    places: tuple[Path, ...]
+    places: tuple[Place, ...]
     topic: Int32Array
     docno: BytesArray
     batch: Int32Array

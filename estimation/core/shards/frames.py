@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,6 +74,17 @@ class ShardFrame:
         dealt[order] = np.arange(len(order)) * self.shards // len(order)
         return dealt
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Every step carries the frame: whoever is sent many steps holds one of it."""
+        names = json.dumps([self.topics, self.runs]).encode()
+        return _frame_of, (names, self.depth, self.shards)
+
     def topics_of(self, shard: int) -> IntArray:
         """Return the topics of a shard, as positions among all, ascending."""
         return np.flatnonzero(self.shard == shard)
+
+
+@lru_cache(maxsize=4)
+def _frame_of(names: bytes, depth: int, shards: int) -> ShardFrame:
+    topics, runs = json.loads(names)
+    return ShardFrame(tuple(topics), tuple(runs), depth, shards)

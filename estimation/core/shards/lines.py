@@ -9,16 +9,16 @@ import numpy as np
 
 from ..data.ranked_lists import PoolError
 from .running import ShardStep, StepResult
-from .store import read_columns
+from .store import column_names, read_columns, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from ..arrays import BytesArray, FloatArray, Indices, IntArray
     from .frames import ShardFrame
+    from .places import Place
 
 NAMES = ("topics", "runs")  # columns that are no rows: what codes stand for
 
@@ -75,7 +75,7 @@ class CutLines(ShardStep):
 
     Attributes
     ----------
-    source : Path
+    source : Place
         An input: `run_lines` or `judgment_lines`, written by `store.write_columns`.
     seal : str
         `seal_of` the source.
@@ -83,7 +83,7 @@ class CutLines(ShardStep):
         Lines of topics that it does not have are left out.
     """
 
-    source: Path
+    source: Place
     seal: str
     frame: ShardFrame
 
@@ -111,39 +111,41 @@ class Dealt:
 
     Attributes
     ----------
-    cuts : tuple of tuple of Path
+    cuts : tuple of tuple of Place
         For each shard, in the order of the inputs.
     width : int
         Of all docnos, in bytes.
     """
 
-    cuts: tuple[tuple[Path, ...], ...]
+    cuts: tuple[tuple[Place, ...], ...]
     width: int
 
     @classmethod
-    def of(cls, cuts: Sequence[Path], shards: int) -> Dealt:
+    def of(cls, cuts: Sequence[Place], shards: int) -> Dealt:
         """Look at all cuts once."""
-        found: list[list[Path]] = [[] for _ in range(shards)]
+        found: list[list[Place]] = [[] for _ in range(shards)]
         width = 1
         for cut in cuts:
-            _, columns = read_columns(cut, ("ends", "docno"), check=False)
-            width = max(width, columns["docno"].dtype.itemsize)
+            _, columns = read_columns(cut, ("ends",), check=False)
+            width = max(width, read_rows(cut, ["docno"], 0, 0)["docno"].dtype.itemsize)
             for shard in np.flatnonzero(np.diff(columns["ends"])).tolist():
                 found[shard].append(cut)
         return cls(tuple(map(tuple, found)), width)
 
 
-def number_of_lines(cut: Path, shard: int) -> int:
+def number_of_lines(cut: Place, shard: int) -> int:
     """Return how many lines of an input a shard has."""
     _, columns = read_columns(cut, ("ends",), check=False)
     return int(np.diff(columns["ends"][shard : shard + 2])[0])
 
 
-def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:
+def lines_of(cut: Place, shard: int) -> dict[str, NDArray[Any]]:
     """Return the names of an input, and the lines of one shard, memory-mapped."""
-    _, columns = read_columns(cut, check=False)
-    start, stop = columns.pop("ends")[shard : shard + 2].tolist()
-    return {name: each if name in NAMES else each[start:stop] for name, each in columns.items()}
+    there = column_names(cut)
+    _, whole = read_columns(cut, ["ends", *(n for n in NAMES if n in there)], check=False)
+    start, stop = whole.pop("ends")[shard : shard + 2].tolist()
+    rows = [name for name in there if name not in (*NAMES, "ends")]
+    return whole | read_rows(cut, rows, start, stop)
 
 
 def _check_length(*columns: NDArray[Any]) -> None:

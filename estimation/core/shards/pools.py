@@ -20,12 +20,12 @@ from .store import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from ..arrays import BytesArray, FloatArray, Int32Array, IntArray
     from .frames import ShardFrame
+    from .places import Place
 
 COLUMNS = ("topic", "docno", "indptr", "run", "rank")
 
@@ -39,7 +39,7 @@ class PoolLines(ShardStep):
     frame : ShardFrame
     shard : int
         From 0.
-    cuts : tuple of Path
+    cuts : tuple of Place
         Places of `lines.CutLines`, of all that have lines for the shard.
     width : int
         Of all docnos, in bytes.
@@ -47,7 +47,7 @@ class PoolLines(ShardStep):
 
     frame: ShardFrame
     shard: int
-    cuts: tuple[Path, ...]
+    cuts: tuple[Place, ...]
     width: int
 
     @property
@@ -90,7 +90,7 @@ class PoolLines(ShardStep):
         return facts, {name: getattr(pool, name) for name in COLUMNS}
 
 
-def read_own_topics(frame: ShardFrame, shard: int, place: Path) -> Pool:
+def read_own_topics(frame: ShardFrame, shard: int, place: Place) -> Pool:
     """Return the pool of a shard as one of its own topics alone, `ShardFrame.topics_of`.
 
     What is worked out by topic then takes no room for those of other shards. Weights of runs are
@@ -102,7 +102,7 @@ def read_own_topics(frame: ShardFrame, shard: int, place: Path) -> Pool:
     return replace(pool, topics=topics, topic=topic)
 
 
-def read_pool(frame: ShardFrame, place: Path) -> Pool:
+def read_pool(frame: ShardFrame, place: Place) -> Pool:
     """Return the pool of a shard, its columns memory-mapped; ArchiveError if they are damaged."""
     facts, columns = read_columns(place, COLUMNS)
     if facts["frame"] != frame.key:

@@ -17,9 +17,10 @@ from .store import FORM, is_written, key_of, write_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from .places import Place
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -32,11 +33,11 @@ class ShardStep(ABC):
 
     Attributes
     ----------
-    root : Path
+    root : Place
         The folder of all results.
     """
 
-    root: Path
+    root: Place
 
     @property
     @abstractmethod
@@ -48,20 +49,20 @@ class ShardStep(ABC):
         """Return facts and columns of the result."""
 
     @property
-    def place(self) -> Path:
+    def place(self) -> Place:
         """Where the result is, or will be."""
         kind = type(self).__name__.lower()
         return self.root / kind / key_of(FORM, kind, *self.inputs)
 
 
-def do_step(step: ShardStep) -> Path:
+def do_step(step: ShardStep) -> Place:
     """Do a step unless its result is there, and return where it is."""
     if not is_written(step.place):
         write_columns(step.place, *step.work())
     return step.place
 
 
-def do_steps(executor: Executor, steps: Sequence[ShardStep]) -> list[Path]:
+def do_steps(executor: Executor, steps: Sequence[ShardStep]) -> list[Place]:
     """Do steps in any order, on any workers; return their places in the order of the steps."""
     return list(executor.map(do_step, steps))
 

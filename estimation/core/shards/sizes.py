@@ -23,7 +23,6 @@ from .store import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from ..arrays import FloatArray, IntArray
     from ..data.pool import Pool
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ..sampling.designs import Rule
     from ..sampling.goals import Goal
     from .frames import ShardFrame
+    from .places import Place
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class RawSizes(ShardStep):
     """
 
     frame: ShardFrame
-    pool: Path
+    pool: Place
     purpose: DesignPurpose
 
     @property
@@ -97,8 +97,8 @@ class RaisedSizes(ShardStep):
     """Totals of sizes by topic where some are next to 0 and raised (`allocation`)."""
 
     frame: ShardFrame
-    pool: Path
-    raw: Path
+    pool: Place
+    raw: Place
     largest: float
 
     @property
@@ -147,8 +147,8 @@ class ShardSizes(ShardStep):
     """
 
     frame: ShardFrame
-    pool: Path
-    raw: Path
+    pool: Place
+    raw: Place
     floor: float
     scale: SizeScale
 
@@ -202,7 +202,7 @@ class CertainPairs:
     rest: FloatArray
 
 
-def divided(sizes: Path, constants: FloatArray) -> CertainPairs:
+def divided(sizes: Place, constants: FloatArray) -> CertainPairs:
     """Divide the pairs of a shard: certain are those of sizes of at least 1 / c, shape (B,)."""
     _, columns = read_columns(sizes, ["rising", "below", "ends", "topic"], check=False)
     rising, below, ends = columns["rising"], columns["below"], columns["ends"].tolist()
@@ -226,7 +226,7 @@ def joined(parts: Sequence[CertainPairs]) -> tuple[IntArray, FloatArray, FloatAr
     return number, least, np.array([over_topics(column) for column in rest.T])
 
 
-def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> SizeScale | None:
+def scale_of(raws: Sequence[Place], raised: Sequence[Place] = ()) -> SizeScale | None:
     """Return the scale of all shards' sizes; None if there is nothing to sample.
 
     Totals are those of `raised` shards where these are given, or else must be: see `needs_raising`.
@@ -241,7 +241,7 @@ def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> SizeScale | N
     return SizeScale(total, touched, largest if raised else None)
 
 
-def extremes(raws: Sequence[Path]) -> tuple[float, float]:
+def extremes(raws: Sequence[Place]) -> tuple[float, float]:
     """Return the largest and the least positive size of all shards."""
     columns = [read_columns(raw, ["largest", "least"])[1] for raw in raws]
     largest = max(float(each["largest"].max(initial=0.0)) for each in columns)

@@ -1,32 +1,36 @@
 """Columns in folders: what shards read and write, memory-mapped and never half there.
 
 A result is a folder with one ``.npy`` file a column and ``facts.json``, which names the SHA-256
-of each. It is written beside its place and renamed, so that whoever sees it sees all of it: two
-workers may write the same result at once, and one that is killed leaves nothing that counts.
+of each. It is written beside its place and renamed, or, at an address without renames, with its
+facts last, so that whoever sees it sees all of it: two workers may write the same result at once,
+and one that is killed leaves nothing that counts.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..archives import ArchiveError
 from ..arrays import content_digest
+from .places import Place, Remote, copy_of, draft_of_copy, put_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
 FORM = "evalsite-columns-1"
 FACTS = "facts.json"
+MOST_HEAD = 512  # bytes of a column's file before its numbers, at most
 
 
 def key_of(*parts: Any) -> str:
@@ -35,20 +39,24 @@ def key_of(*parts: Any) -> str:
 
 
 def write_columns(
-    place: Path, facts: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]
+    place: Place, facts: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write arrays and JSON facts as a folder, whole or not at all.
+    """Write arrays and JSON facts as a result, whole or not at all.
 
-    Where the folder is there already it stays: results are named by what they follow from.
+    Where a folder is there already it stays: results are named by what they follow from. At an
+    address the facts are written last, and make the result count; columns that are there without
+    them are written again.
     """
+    if isinstance(place, Remote):
+        _send(place, facts, columns)
+        return
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = place.parent / f".{place.name}.{uuid.uuid4().hex}"
     draft.mkdir()
     try:
         digests = {name: _write(draft / f"{name}.npy", each) for name, each in columns.items()}
-        told = {"form": FORM, "facts": dict(facts), "columns": digests}
-        with open(draft / FACTS, "w", encoding="utf-8") as file:
-            json.dump(told, file, sort_keys=True)
+        with open(draft / FACTS, "wb") as file:
+            file.write(_told_as(facts, digests))
             file.flush()
             os.fsync(file.fileno())
         _put(draft, place)
@@ -56,29 +64,60 @@ def write_columns(
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def is_written(place: Path) -> bool:
-    """Whether a result is there: all of it, since it came by its name in one step."""
-    return (place / FACTS).is_file()
+def _send(place: Remote, facts: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> None:
+    """Columns first, which are kept as copies: whoever writes a result often reads it next."""
+    digests = {}
+    for name, column in columns.items():
+        draft = draft_of_copy()
+        try:
+            digests[name] = _write(draft, column)
+            (place / f"{name}.npy").send(draft)
+            put_copy(digests[name], draft)
+        finally:
+            draft.unlink(missing_ok=True)
+    (place / FACTS).write(_told_as(facts, digests))
 
 
-def read_facts(place: Path) -> dict[str, Any]:
+def _told_as(facts: Mapping[str, Any], digests: Mapping[str, str]) -> bytes:
+    told = {"form": FORM, "facts": dict(facts), "columns": dict(digests)}
+    return json.dumps(told, sort_keys=True).encode()
+
+
+def is_written(place: Place) -> bool:
+    """Whether a result is there: all of it, since its name or its facts came last."""
+    if isinstance(place, Path):
+        return (place / FACTS).is_file()
+    try:
+        return bool((place / FACTS).read())
+    except FileNotFoundError:
+        return False
+
+
+def read_facts(place: Place) -> dict[str, Any]:
     """Return the facts of a folder. Errors are those of `read_columns`."""
     return dict(_told(place)["facts"])
 
 
-def seal_of(place: Path) -> str:
+def seal_of(place: Place) -> str:
     """Return a digest of all that a folder says: of its facts, and through them of its columns."""
     return content_digest([json.dumps(_told(place), sort_keys=True).encode()])
 
 
+def column_names(place: Place) -> tuple[str, ...]:
+    """Return the names of all columns. Errors are those of `read_columns`."""
+    return tuple(_told(place)["columns"])
+
+
 def read_columns(
-    place: Path, names: Iterable[str] | None = None, *, check: bool = True
+    place: Place, names: Iterable[str] | None = None, *, check: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return facts and columns, memory-mapped: what is not looked at takes no memory.
 
+    Of an address the columns are copied to this machine first, unless a copy is there.
+
     Parameters
     ----------
-    place : Path
+    place : Path or Remote
     names : iterable of str, optional
         By default all columns.
     check : bool
@@ -93,23 +132,79 @@ def read_columns(
     digests: dict[str, str] = told["columns"]
     columns = {}
     for name in digests if names is None else names:
-        path = place / f"{name}.npy"
-        if name not in digests or not path.is_file():
-            raise ArchiveError(f"{place}: there is no column {name!r}")
+        path = _file_of(place, name, digests)
         if check and _digest(path) != digests[name]:
             raise ArchiveError(f"{place}: the column {name!r} is damaged: its digest does not fit")
         columns[name] = _mapped(path)
     return dict(told["facts"]), columns
 
 
-def _told(place: Path) -> dict[str, Any]:
+def read_rows(place: Place, names: Iterable[str], start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """Return some rows of columns, memory-mapped; of an address no more than these is fetched.
+
+    They are not held against their digests, which are of whole columns. Errors are those of
+    `read_columns`.
+    """
+    digests: dict[str, str] = _told(place)["columns"]
+    columns = {}
+    for name in names:
+        if isinstance(place, Remote) and name in digests and not copy_of(digests[name]).is_file():
+            columns[name] = _fetched_rows(place / f"{name}.npy", start, stop)
+        else:
+            columns[name] = _mapped(_file_of(place, name, digests))[start:stop]
+    return columns
+
+
+def _fetched_rows(file: Remote, start: int, stop: int) -> NDArray[Any]:
+    head = io.BytesIO(file.read(0, MOST_HEAD))
+    version = np.lib.format.read_magic(head)
+    if version != (1, 0):
+        raise ArchiveError(f"{file} is a column of version {version}, not (1, 0)")
+    _, _, kind = np.lib.format.read_array_header_1_0(head)
+    if stop <= start or not kind.itemsize:
+        return np.empty(0, dtype=kind)
+    first = head.tell()
+    found = file.read(first + start * kind.itemsize, first + stop * kind.itemsize)
+    return np.frombuffer(found, dtype=kind)
+
+
+def _told(place: Place) -> dict[str, Any]:
+    file = place / FACTS
     try:
-        told = json.loads((place / FACTS).read_text("utf-8"))
+        told = json.loads(file.read_bytes() if isinstance(file, Path) else file.read())
     except (OSError, ValueError) as error:
         raise ArchiveError(f"{place} is no folder of columns, or damaged") from error
     if not isinstance(told, dict) or told.get("form") != FORM:
         raise ArchiveError(f"{place} is no folder of the form {FORM}")
     return told
+
+
+def _file_of(place: Place, name: str, digests: Mapping[str, str]) -> Path:
+    """The file of a column on this machine; of an address it is fetched unless a copy is there."""
+    if name not in digests:
+        raise ArchiveError(f"{place}: there is no column {name!r}")
+    if isinstance(place, Path):
+        path = place / f"{name}.npy"
+        if not path.is_file():
+            raise ArchiveError(f"{place}: there is no column {name!r}")
+        return path
+    path = copy_of(digests[name])
+    if not path.is_file():
+        _fetch(place, name, digests[name])
+    return path
+
+
+def _fetch(place: Remote, name: str, digest: str) -> None:
+    draft = draft_of_copy()
+    try:
+        (place / f"{name}.npy").fetch(draft)
+        if _digest(draft) != digest:
+            raise ArchiveError(f"{place}: the column {name!r} is damaged: its digest does not fit")
+        put_copy(digest, draft)
+    except FileNotFoundError as error:
+        raise ArchiveError(f"{place}: there is no column {name!r}") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _mapped(path: Path) -> NDArray[Any]:

@@ -27,7 +27,6 @@ from .store import read_columns, seal_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
 
     from ..arrays import FloatArray, IntArray
     from ..data.labels import LabelRows
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from .building import ShardedPool
     from .designing import ShardedSample
     from .frames import ShardFrame
+    from .places import Place
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class TopicValues(ShardStep):
 
     Attributes
     ----------
-    judgments : tuple of Path
+    judgments : tuple of Place
         Places of `lines.CutLines`, of all that have lines for the shard.
     unlisted : int or None
         The grade of pairs without a judgment; LabelError if there is one and this is None.
@@ -54,8 +54,8 @@ class TopicValues(ShardStep):
 
     frame: ShardFrame
     shard: int
-    pool: Path
-    judgments: tuple[Path, ...]
+    pool: Place
+    judgments: tuple[Place, ...]
     measures: tuple[Measure, ...]
     unlisted: int | None
 
@@ -83,7 +83,7 @@ class TopicValues(ShardStep):
 def evaluate_shards(
     executor: Executor,
     pool: ShardedPool,
-    judgments: Sequence[Path],
+    judgments: Sequence[Place],
     *,
     measures: Sequence[Measure],
     unlisted: int | None = 0,
@@ -96,7 +96,7 @@ def evaluate_shards(
     ----------
     executor, pool
         As for `building.build_shards`, and what it returned.
-    judgments : sequence of Path
+    judgments : sequence of Place
         `lines.judgment_lines`, written by `store.write_columns`, one row a pair; of several the
         last one counts.
     measures : sequence of Measure
@@ -143,9 +143,9 @@ class SampledTerms(ShardStep):
 
     frame: ShardFrame
     shard: int
-    pool: Path
-    sample: Path
-    judgments: tuple[Path, ...]
+    pool: Place
+    sample: Place
+    judgments: tuple[Place, ...]
     measure: Measure
     max_grade: int
     unlisted: int | None
@@ -176,7 +176,7 @@ def estimate_shards(
     executor: Executor,
     pool: ShardedPool,
     sample: ShardedSample,
-    judgments: Sequence[Path],
+    judgments: Sequence[Place],
     *,
     measure: Measure,
     max_grade: int = MAX_GRADE,
@@ -237,19 +237,19 @@ def estimate_shards(
 
 
 def _cut(
-    executor: Executor, pool: ShardedPool, judgments: Sequence[Path]
-) -> tuple[tuple[Path, ...], ...]:
+    executor: Executor, pool: ShardedPool, judgments: Sequence[Place]
+) -> tuple[tuple[Place, ...], ...]:
     """The cuts of judgments that each shard looks at."""
     steps = [CutLines(pool.root, each, seal_of(each), pool.frame) for each in judgments]
     return Dealt.of(do_steps(executor, steps), pool.frame.shards).cuts
 
 
-def _names(places: Sequence[Path]) -> list[str]:
+def _names(places: Sequence[Place]) -> list[str]:
     return [place.name for place in places]
 
 
 def _judged(
-    pool: Pool, judgments: Sequence[Path], shard: int, pairs: IntArray, unlisted: int | None
+    pool: Pool, judgments: Sequence[Place], shard: int, pairs: IntArray, unlisted: int | None
 ) -> LabelRows:
     """The judgments of pairs of a shard; with a grade for `unlisted` ones, every pair has one."""
     parts = [lines_of(cut, shard) for cut in judgments]

@@ -17,6 +17,7 @@ from estimation.core.sampling.priors import PRIORS
 from estimation.core.shards.building import ShardedPool, build_shards
 from estimation.core.shards.designing import ShardedSample, design_shards, draw_shards
 from estimation.core.shards.executors import open_executor
+from estimation.core.shards.places import Place, place_of
 from estimation.core.shards.running import do_steps
 from estimation.core.shards.values import estimate_shards, evaluate_shards
 from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
@@ -36,8 +37,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "folder", type=Path, metavar="FOLDER", help="of results; all workers see it"
-        )
+            "folder", type=place_of, metavar="FOLDER",
+            help="of results, which all workers see; or an address that fsspec knows, such as "
+            "s3://BUCKET/PREFIX (pip install s3fs)",
+        )  # fmt: skip
         parser.add_argument("run", type=Path, nargs="+", metavar="RUN", help="file, plain or .gz")
         parser.add_argument("--depth", type=int, default=1000, help="documents per topic and run")
         parser.add_argument("--shards", type=int, default=8, help="changes no number")
@@ -77,7 +80,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
 
     def _work(self, executor: Executor, options: dict[str, Any]) -> None:
-        root = options["folder"].resolve()
+        root = options["folder"]
         inputs = do_steps(executor, [RunFileLines(root, *_named(path)) for path in options["run"]])
         pool = build_shards(
             executor, root, inputs, shards=options["shards"], depth=options["depth"]
@@ -98,7 +101,7 @@ class Command(BaseCommand):
     def _evaluate(
         self,
         executor: Executor,
-        root: Path,
+        root: Place,
         pool: ShardedPool,
         qrels: Path,
         measures: Sequence[Measure],
@@ -115,7 +118,7 @@ class Command(BaseCommand):
     def _sample(
         self,
         executor: Executor,
-        root: Path,
+        root: Place,
         pool: ShardedPool,
         measures: Sequence[Measure],
         options: dict[str, Any],
@@ -141,7 +144,7 @@ class Command(BaseCommand):
     def _estimate(
         self,
         executor: Executor,
-        root: Path,
+        root: Place,
         pool: ShardedPool,
         sample: ShardedSample,
         measures: Sequence[Measure],
@@ -159,12 +162,16 @@ class Command(BaseCommand):
             rows += [(tag, measure, repr(value), repr(error)) for tag, value, error in shown]
         self._write(root / "estimates.tsv", ("run", "measure", "value", "se"), rows)
 
-    def _write(self, path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        draft = path.with_name(f".{path.name}")
+    def _write(self, file: Place, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         lines = ["\t".join(map(str, row)) + "\n" for row in (columns, *rows)]
-        draft.write_text("".join(lines), "utf-8")
-        draft.replace(path)
-        self.stdout.write(f"{path}: {len(lines) - 1} rows")
+        content = "".join(lines).encode()
+        if isinstance(file, Path):
+            draft = file.with_name(f".{file.name}")
+            draft.write_bytes(content)
+            draft.replace(file)
+        else:
+            file.write(content)
+        self.stdout.write(f"{file}: {len(lines) - 1} rows")
 
 
 def _rows(pool: ShardedPool, sample: ShardedSample) -> Iterable[tuple[object, ...]]:
