@@ -10,6 +10,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference import raking
 from estimation.core.inference.fitting import fit_outlook, outlook_of
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import parse_measure
@@ -144,3 +145,11 @@ def test_judgments_beyond_the_prefix_have_no_influence(pool: Pool) -> None:
     alone = LabelRows(kept.pair, grades[kept.pair])
     expected = outlook_of(pool, kept, alone, sampled=kept.pair, max_grade=1)
     assert found.reached.tolist() == expected.reached.tolist()
+
+
+def test_classes_of_whole_numbers_are_those_of_any() -> None:
+    values = np.array([7, 1, 3, 4, 9, 4, 1])
+    for edges in ([], [4], [1, 3, 4], [0, 9, 12]):
+        found = raking._classes(values, np.array(edges, dtype=np.int32))
+        assert found.tolist() == [sum(value > edge for edge in edges) for value in values]
+        assert found.tolist() == raking._classes(values.astype(float), np.array(edges)).tolist()

@@ -30,7 +30,7 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import estimators, held_products, joint, products
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.terms import linear_terms
-from estimation.core.inference import out_of_reach, raking, reach, unseen
+from estimation.core.inference import out_of_reach, reach, unseen
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
@@ -226,15 +226,13 @@ def test_ranks_whose_weights_are_rounding_are_left_out(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs, measure, deep = np.arange(0, len(pool), 2), parse_measure("RBP(p=0.3)"), 35
-    every = np.ones(len(pairs), dtype=np.bool_)
-    whole = pool.weights(measure, pairs)
-    found = weights_of(pool, measure, pairs, wanted=every)
-    ranks = pool.by_pair(pool.rank)[pairs]
+    wanted, whole = np.ones(len(pairs), dtype=np.bool_), pool.weights(measure, pairs)
+    found, ranks = weights_of(pool, measure, pairs, wanted=wanted), pool.by_pair(pool.rank)[pairs]
     assert (found.toarray() == np.where(ranks.toarray() <= deep, whole.toarray(), 0.0)).all()
     assert 0 < found.nnz == np.count_nonzero(ranks.data <= deep) < whole.nnz
     assert (found.sum(axis=0) == whole.sum(axis=0)).all()
     monkeypatch.setattr(entries_of_pool, "ROUNDING", 1e-9)
-    twin = weights_of(pool, measure, pairs, wanted=every)
+    twin = weights_of(pool, measure, pairs, wanted=wanted)
     assert (twin.sum(axis=0) != whole.sum(axis=0)).any()
 
 
@@ -500,11 +498,3 @@ def test_numbers_in_the_place_of_a_designs_are_hashed_themselves(pool: Pool) -> 
     assert replace(drawn, belief=drawn.belief.copy()).key == drawn.key
     assert replace(drawn, belief=drawn.belief / 2.0).key != drawn.key
     assert replace(drawn, rate=drawn.expected).key != drawn.key
-
-
-def test_classes_of_whole_numbers_are_those_of_any() -> None:
-    values = np.array([7, 1, 3, 4, 9, 4, 1])
-    for edges in ([], [4], [1, 3, 4], [0, 9, 12]):
-        found = raking._classes(values, np.array(edges, dtype=np.int32))
-        assert found.tolist() == [sum(value > edge for edge in edges) for value in values]
-        assert found.tolist() == raking._classes(values.astype(float), np.array(edges)).tolist()
