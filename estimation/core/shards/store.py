@@ -134,7 +134,9 @@ def read_columns(
     for name in digests if names is None else names:
         path = _file_of(place, name, digests)
         if check and _digest(path) != digests[name]:
-            raise ArchiveError(f"{place}: the column {name!r} is damaged: its digest does not fit")
+            copy = f" of the copy {path}" if isinstance(place, Remote) else ""
+            damaged = f"the column {name!r} is damaged: its digest does not fit"
+            raise ArchiveError(f"{place}: {damaged}{copy}")
         columns[name] = _mapped(path)
     return dict(told["facts"]), columns
 
