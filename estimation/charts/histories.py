@@ -3,7 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
+
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
 from estimation.scales import (
     PLOT_HEIGHT,
@@ -46,6 +50,18 @@ class HistoryChart:
     batches: tuple[int, ...]
     panels: tuple[Panel, ...]
     y_ticks: tuple[Tick, ...]
+
+    @cached_property
+    def grid(self) -> SafeString:
+        """A line for each level, the same in every panel."""
+        line = '<line class="grid" x1="0" x2="100%" y1="{}" y2="{}"/>'
+        return format_html_join("", line, ((tick.at, tick.at) for tick in self.y_ticks))
+
+    @cached_property
+    def level_labels(self) -> SafeString:
+        """What each level is, beside every panel."""
+        text = '<text x="-6" y="{}" dy="4" text-anchor="end">{}</text>'
+        return format_html_join("", text, ((tick.at, tick.label) for tick in self.y_ticks))
 
     @property
     def has_gaps(self) -> bool:

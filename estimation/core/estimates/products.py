@@ -26,6 +26,7 @@ TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
+FAR_FROM_DENORMAL = 1e-72  # share of the largest square; the fourth power is its square
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +188,11 @@ def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArra
 def leave_out_negligible(rows: SparseMatrix) -> None:
     """Put 0 for entries below `NEGLIGIBLE` of every run's root sum of squares.
 
-    They cannot change a sum by more than rounding, and their powers are denormal, which is slow.
+    They cannot change a sum by more than rounding, and their powers may be denormal, which is slow:
+    where none is near that, all stay.
     """
     squares = np.square(rows.data)
-    if not len(squares) or squares.min() >= NEGLIGIBLE**2 * squares.max():
+    if not len(squares) or squares.min() >= FAR_FROM_DENORMAL * squares.max():
         return
     of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
