@@ -127,6 +127,20 @@ class OverviewChart:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
 
+    @cached_property
+    def drawn(self) -> SafeString:
+        """All lines in one piece, as there may be hundreds."""
+        line = (
+            '<polyline class="line{}" points="{}" vector-effect="non-scaling-stroke">'
+            "<title>{}</title></polyline>"
+        )
+        parts = (
+            (" marked" if each.marked else "", part, each.label)
+            for each in self.lines
+            for part in each.parts
+        )
+        return format_html_join("", line, parts)
+
 
 def overview(
     runs: Mapping[str, Sequence[PanelPoint]], *, measure: str, marked: Iterable[str] = ()
