@@ -1,6 +1,7 @@
 """Results at addresses: the same as in folders, whole or not there, and fetched once."""
 
 import io
+import json
 import uuid
 from pathlib import Path
 
@@ -167,3 +168,33 @@ def test_an_address_that_cannot_be_written_is_named(remote: Remote) -> None:
     (remote / "file").write(b"")
     with pytest.raises(OSError, match=r"r/file/x cannot be written"):
         (remote / "file" / "x").write(b"")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda file: file[:-8], "'code' ends before row 7"),
+        (lambda file: b"no column" + file, "'code' is damaged"),
+        (None, "there is no column 'code'"),
+    ],
+)
+def test_rows_of_a_damaged_column_are_refused(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change, message: str
+) -> None:
+    """Of one row that is left in the place of two, NumPy would make two."""
+    write_columns(remote, {}, COLUMNS)
+    monkeypatch.setenv("EVALSITE_COPIES", str(tmp_path / "other"))
+    file = (remote / "code.npy").read()
+    remove(remote / "code.npy")
+    if change is not None:
+        (remote / "code.npy").write(change(file))
+    with pytest.raises(ArchiveError, match=message):
+        read_rows(remote, ["code"], 5, 7)
+
+
+@pytest.mark.parametrize(("name", "digest"), [("../code", "0" * 64), ("code", "../" * 22)])
+def test_names_that_leave_the_place_are_refused(remote: Remote, name: str, digest: str) -> None:
+    told = {"form": store.FORM, "facts": {}, "columns": {name: digest}}
+    (remote / "facts.json").write(json.dumps(told).encode())
+    with pytest.raises(ArchiveError, match="names columns or digests that are none"):
+        read_columns(remote)

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 FORM = "evalsite-columns-1"
 FACTS = "facts.json"
+DIGEST = re.compile(r"[0-9a-f]{64}")  # it becomes a file's name
 MOST_HEAD = 512  # bytes of a column's file before its numbers, at most
 
 
@@ -151,22 +153,26 @@ def read_rows(place: Place, names: Iterable[str], start: int, stop: int) -> dict
     columns = {}
     for name in names:
         if isinstance(place, Remote) and name in digests and not copy_of(digests[name]).is_file():
-            columns[name] = _fetched_rows(place / f"{name}.npy", start, stop)
+            columns[name] = _fetched_rows(place, name, start, stop)
         else:
             columns[name] = _mapped(_file_of(place, name, digests))[start:stop]
     return columns
 
 
-def _fetched_rows(file: Remote, start: int, stop: int) -> NDArray[Any]:
-    head = io.BytesIO(file.read(0, MOST_HEAD))
-    version = np.lib.format.read_magic(head)
-    if version != (1, 0):
-        raise ArchiveError(f"{file} is a column of version {version}, not (1, 0)")
-    _, _, kind = np.lib.format.read_array_header_1_0(head)
-    if stop <= start or not kind.itemsize:
-        return np.empty(0, dtype=kind)
-    first = head.tell()
-    found = file.read(first + start * kind.itemsize, first + stop * kind.itemsize)
+def _fetched_rows(place: Remote, name: str, start: int, stop: int) -> NDArray[Any]:
+    file = place / f"{name}.npy"
+    try:
+        head = io.BytesIO(file.read(0, MOST_HEAD))
+        np.lib.format.read_magic(head)
+        _, _, kind = np.lib.format.read_array_header_1_0(head)
+        first, size = head.tell() + start * kind.itemsize, (stop - start) * kind.itemsize
+        found = file.read(first, first + size) if size else b""
+    except FileNotFoundError as error:
+        raise ArchiveError(f"{place}: there is no column {name!r}") from error
+    except ValueError as error:
+        raise ArchiveError(f"{place}: the column {name!r} is damaged: {error}") from error
+    if len(found) != size:
+        raise ArchiveError(f"{place}: the column {name!r} ends before row {stop}")
     return np.frombuffer(found, dtype=kind)
 
 
@@ -178,6 +184,10 @@ def _told(place: Place) -> dict[str, Any]:
         raise ArchiveError(f"{place} is no folder of columns, or damaged") from error
     if not isinstance(told, dict) or told.get("form") != FORM:
         raise ArchiveError(f"{place} is no folder of the form {FORM}")
+    if not all(
+        name.isidentifier() and DIGEST.fullmatch(of) for name, of in told["columns"].items()
+    ):
+        raise ArchiveError(f"{place} names columns or digests that are none")
     return told
 
 
