@@ -33,11 +33,11 @@ from .joint import coupled_products
 from .products import (
     PowerSums,
     cross_product,
-    filled_rows,
     power_sums,
     powers_and_gram,
     root_scaled,
 )
+from .rows import filled_rows
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
 from .every_two import EveryTwo, are_few
+from .rows import many_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,14 +126,6 @@ def cross_products(
     return totals
 
 
-def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
-    """Return the rows that have entries, without a copy of these, and which they are."""
-    some = np.flatnonzero(np.diff(weights.indptr))
-    ends = np.append(weights.indptr[some], weights.indptr[-1:])
-    entries = weights.data, weights.indices, ends
-    return sparse.csr_array(entries, shape=(len(some), weights.shape[1])), some
-
-
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
     """Leave out the pairs whose scale is 0, or that no run returns."""
     pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
@@ -151,6 +144,7 @@ def _times(rows: SparseMatrix, roots: FloatArray) -> SparseMatrix:
 
 def power_sums(rows: SparseMatrix) -> PowerSums:
     """Add up the powers that a covariance and the number of its contributions need."""
+    (rows,) = many_first(rows, above=BLOCK_PAIRS)
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     for _, block in _blocks(rows):
         sums.add(block.powers())
@@ -167,6 +161,7 @@ def powers_and_gram(
     if not alike:
         total = gram(other)
         return power_sums(rows), total
+    rows, other = many_first(rows, other, above=BLOCK_PAIRS)
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     total = np.zeros_like(sums.squares)
     for _, block in _blocks(rows):
@@ -197,13 +192,6 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
     rows.data *= squares >= NEGLIGIBLE**2 * least
-
-
-def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:
-    """Return the first rows of a csr_array, without a copy."""
-    ends = rows.indptr[: number + 1]
-    entries = rows.data[: ends[-1]], rows.indices[: ends[-1]], ends
-    return sparse.csr_array(entries, shape=(number, rows.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,8 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept, nbytes
 from ..estimates.estimators import topic_contributions
 from ..estimates.held_products import Couples, few_runs
-from ..estimates.products import cross_product, cross_products_alike, first_rows
+from ..estimates.products import cross_product, cross_products_alike
+from ..estimates.rows import first_rows
 from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:

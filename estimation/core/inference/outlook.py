@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..arrays import frozen
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
@@ -47,7 +50,22 @@ class Outlook(ABC):
         return np.append(0, self.levels)
 
     def shares(self, pairs: IntArray) -> FloatArray:
-        """Return the expected share of each of `grades` among judgments, shape (L + 1, n)."""
+        """Return the expected share of each of `grades` among judgments, shape (L + 1, n).
+
+        What was asked for last is told again: all that is expected of a measure asks for the same.
+        """
+        for same, found in self._told:
+            if np.array_equal(same, pairs):
+                return found
+        found = frozen(self._shares(pairs))
+        self._told[:] = [(pairs.copy(), found)]
+        return found
+
+    @cached_property
+    def _told(self) -> list[tuple[IntArray, FloatArray]]:
+        return []
+
+    def _shares(self, pairs: IntArray) -> FloatArray:
         reached = self.reach(pairs)
         shares = np.empty((len(reached) + 1, len(pairs)))
         np.subtract(reached[0], 1.0, out=shares[0])

@@ -38,7 +38,8 @@ import numpy as np
 
 from ..arrays import divided
 from ..data.labels import LabelRows, pair_labels, select_rows
-from ..estimates.products import cross_products, first_rows
+from ..estimates.products import cross_products
+from ..estimates.rows import first_rows
 from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import corrected_outlook, planned_alone, weighed_before
 from ..rounds.adaptive.outlooks import Missing

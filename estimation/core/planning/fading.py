@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..estimates.products import cross_products, first_rows
+from ..estimates.products import cross_products
+from ..estimates.rows import first_rows
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, SparseMatrix

@@ -225,7 +225,14 @@ class _Question:
 
 
 def weighed(frame: AdaptiveFrame, state: AdaptiveState, measures: tuple[Measure, ...]) -> Weighed:
-    """Go through the batches of a state; what is found stays with it, for its forecast."""
+    """Go through the batches of a state; what is found stays with it.
+
+    It hangs on the batches alone, as they are stored, and on no label: corrected grades find the
+    same, so that nothing is kept which could disagree with them.
+    """
+    for pool, design, before in state.weighed:
+        if pool is frame.pool and design is frame.design and before.measures == measures:
+            return before
     last: list[Passed] = []
 
     def passing() -> Iterator[Passed]:
@@ -240,10 +247,7 @@ def weighed(frame: AdaptiveFrame, state: AdaptiveState, measures: tuple[Measure,
 
 
 def weighed_before(frame: AdaptiveFrame, state: AdaptiveState, measure: Measure) -> Weighed:
-    """Return the same for a measure, as it was found for the estimates if it was.
-
-    It hangs on the batches alone and on no label, so that it is the same whenever it is found.
-    """
+    """Return the same for a measure, as it was found for the estimates if it was."""
     for pool, design, found in state.weighed:
         if pool is frame.pool and design is frame.design and measure in found.measures:
             return found
@@ -359,6 +363,8 @@ class _Expected:
         sides = []
         for sign in (1.0, -1.0):
             left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
-            mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
+            moved = shares * left
+            squared = moved * left
+            mean, square, cube = map(np.add.reduce, (moved, squared, squared * left))
             sides.append(_Side(once * mean, spread * square, cubes * cube))
         return cls(missing.expected(outlook, pairs), (sides[0], sides[1]))

@@ -30,14 +30,17 @@ disagreement adds s2_i / r_i times what the mean of all samples multiplies it by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import divided
+from ...arrays import array_digest, divided, frozen
 from ...data.entries import weights_of
+from ...data.kept import kept
 from ...estimates.estimators import (
     DifferenceEstimate,
     finds_and_products,
@@ -53,12 +56,39 @@ if TYPE_CHECKING:
 
     from ...arrays import FloatArray, IntArray, SparseMatrix
     from ...data.labels import PairLabels
+    from ...data.pool import Pool
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
     from .sampling import Openness, Passed
 
+MOST_ENTRIES = 6_000_000  # of judged pairs that are kept with a pool: 72 MB
+_entries = attrgetter("nnz")
 Array = TypeVar("Array", "FloatArray", "IntArray")
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedWeights:
+    """What the n judged pairs count for: columns of `BatchWeights`, (n,) each."""
+
+    on_label: FloatArray
+    on_find: FloatArray
+    chance: FloatArray
+    opened: FloatArray
+
+    @cached_property
+    def on_noise(self) -> FloatArray:
+        """What the variance of a label counts for beyond its part in the squares.
+
+        The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the
+        squares.
+        """
+        return np.asarray(self.on_label**2 - self.on_find**2 * (1.0 - self.chance))
+
+    @cached_property
+    def all_open(self) -> bool:
+        """Whether all topics took part in every batch for certain."""
+        return bool(np.all(self.opened == 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +118,11 @@ class BatchWeights:
     reach : ndarray of float64, shape (3, L, N)
         For ratios: the first three of these of the share of judgments that reach each level of the
         model. Empty without any.
+    totals : dict
+        What the values of runs would be if each pair had what batches predicted, by topic, (T, k),
+        of the measures and pools that were asked for: no label is in it.
+    judged : list
+        The judged pairs that were asked for last, with `of_judged`.
     """
 
     on_label: FloatArray
@@ -100,6 +135,8 @@ class BatchWeights:
     reach: FloatArray
     batch: IntArray
     opened: FloatArray
+    totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
+    judged: list[tuple[IntArray, JudgedWeights]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -133,20 +170,31 @@ class BatchWeights:
             every[..., frame.at] = found
             return every
 
+        found_later = ("totals", "judged")
         given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: each for name, each in given.items() if name not in found_later}
         means = [spread(each) for each in given.pop("by_mean")]
         opened = spread(given.pop("opened"), 1)
         others = {name: spread(found) for name, found in given.items()}
         return BatchWeights(by_mean=means, opened=opened, **others)
 
-    def on_noise(self, pairs: IntArray) -> FloatArray:
-        """Return what the variance of a label counts for beyond its part in the squares, (n,).
+    def predicted_totals(self, scope: Scope, at: int, measure: Measure) -> FloatArray:
+        """Return what is predicted of the values of a scope's runs by topic, (T, k); found once."""
+        key = scope.pool.digest, at
+        if key not in self.totals:
+            predicted = scope.spread(self.by_mean[at][0])
+            self.totals[key] = frozen(totals_by_topic(scope.pool, measure, predicted))
+        return self.totals[key]
 
-        The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the
-        squares.
-        """
-        find, chance, label = self.on_find[pairs], self.chance[pairs], self.on_label[pairs]
-        return np.asarray(label**2 - find**2 * (1.0 - chance), dtype=np.float64)
+    def of_judged(self, pairs: IntArray) -> JudgedWeights:
+        """Return what the judged pairs count for; those that were asked for last are kept."""
+        for same, found in self.judged:
+            if same is pairs:
+                return found
+        columns = (self.on_label, self.on_find, self.chance, self.opened)
+        found = JudgedWeights(*(each[pairs] for each in columns))
+        self.judged[:] = [(pairs, found)]
+        return found
 
     def _add(
         self,
@@ -224,17 +272,20 @@ def estimate_totals(
     labels : PairLabels
         Of these pairs.
     """
-    pool, predicted = scope.pool, weights.by_mean[at]
-    find, chance = weights.on_find[pairs], weights.chance[pairs]
-    missed = labels.mean - predicted[1][pairs]
+    pool, judged, predicted = scope.pool, weights.of_judged(pairs), weights.by_mean[at]
+    find, chance, at_batch = judged.on_find, judged.chance, predicted[1][pairs]
+    missed = labels.mean - at_batch
+    corrected = judged.on_label * labels.mean - find * at_batch
     estimated = predicted[0].copy()
-    estimated[pairs] += weights.on_label[pairs] * labels.mean - find * predicted[1][pairs]
-    by_topic = totals_by_topic(pool, measure, scope.spread(estimated))
-    wanted = np.ones(len(pairs), dtype=np.bool_)
-    of_runs = weights_of(pool, measure, scope.place[pairs], wanted=wanted)
+    estimated[pairs] += corrected
+    place = scope.place[pairs]
+    of_runs = _weights_of_judged(pool, measure, place)
+    by_topic = weights.predicted_totals(scope, at, measure) + topic_contributions(
+        of_runs, corrected, topic=pool.topic[place].astype(np.int64), topics=len(pool.topics)
+    )
     squares = (find * missed) ** 2
-    noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
-    if np.any(weights.opened[pairs] < 1.0):
+    noise = cross_product(of_runs, labels.noise * judged.on_noise)
+    if not judged.all_open:
         parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
         ones = np.ones(parts.shape[0])
         contributions, covariance = finds_and_products(parts, ones, ones)
@@ -251,7 +302,7 @@ def estimate_totals(
         expected=scope.spread(estimated),
         gains=of_runs.T @ np.maximum(uncertain, 0.0),
         losses=of_runs.T @ np.maximum(-uncertain, 0.0),
-        finds=finds_of(of_runs, (weights.on_label[pairs] * labels.mean) ** 2),
+        finds=finds_of(of_runs, (judged.on_label * labels.mean) ** 2),
     )
 
 
@@ -275,13 +326,22 @@ def variance_by_topic(
     scope, weights, at, measure, pairs, labels
         As there.
     """
-    wanted = np.ones(len(pairs), dtype=np.bool_)
-    of_runs = weights_of(scope.pool, measure, scope.place[pairs], wanted=wanted)
-    moved = weights.on_find[pairs] * (labels.mean - weights.by_mean[at][1, pairs])
+    of_runs = _weights_of_judged(scope.pool, measure, scope.place[pairs])
+    moved = weights.of_judged(pairs).on_find * (labels.mean - weights.by_mean[at][1, pairs])
     parts, topic = _parts(scope, weights, pairs, of_runs, moved)
     parts.data **= 2
     once = np.ones(parts.shape[0])
     return topic_contributions(parts, once, topic=topic, topics=len(scope.pool.topics))
+
+
+def _weights_of_judged(pool: Pool, measure: Measure, pairs: IntArray) -> SparseMatrix:
+    """Return the weights of all judged pairs, in which no label is: they are kept."""
+
+    def work() -> SparseMatrix:
+        return weights_of(pool, measure, pairs, wanted=np.ones(len(pairs), dtype=np.bool_))
+
+    key = measure, array_digest(pairs)
+    return kept(pool.kept, "weights of judged", key, work, most=MOST_ENTRIES, size=_entries)
 
 
 def _parts(
@@ -292,13 +352,14 @@ def _parts(
     A part for each pair, and one for each topic that took part in a batch by chance; and the topic
     of each, (parts,).
     """
-    opened, chance = weights.opened[pairs], weights.chance[pairs]
+    judged = weights.of_judged(pairs)
+    opened, chance = judged.opened, judged.chance
     topic = scope.pool.topic[scope.place[pairs]].astype(np.int64)
     alone = of_runs.copy()
     alone.data *= np.repeat(
         moved * np.sqrt(np.maximum(opened - chance, 0.0)), np.diff(alone.indptr)
     )
-    if np.all(opened == 1.0):
+    if judged.all_open:
         return alone, topic
     named = weights.batch[pairs] * len(scope.pool.topics) + topic
     _, first, group = np.unique(named, return_index=True, return_inverse=True)

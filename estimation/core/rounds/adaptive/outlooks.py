@@ -90,7 +90,8 @@ class Missing:
 
     def found(self, pairs: IntArray, labels: PairLabels) -> FloatArray:
         """Return A^2 (1 - p) / p^2 (v - m)^2 of judged pairs, whose sums expect the same."""
-        find, chance = self.weights.on_find[pairs], self.weights.chance[pairs]
+        judged = self.weights.of_judged(pairs)
+        find, chance = judged.on_find, judged.chance
         left = labels.mean - self.weights.by_mean[self.at][1][pairs]
         return np.asarray((find * left) ** 2 * (1.0 - chance))
 

@@ -110,7 +110,7 @@ def estimate_ratio(
     of_labels = deviations(line.at.tangent, line.labels, rows, places)
     noise = cross_product(
         sparse.csr_array(of_labels.moved),
-        of_labels.scale * weights.on_noise(pairs)[of_labels.pair],
+        of_labels.scale * weights.of_judged(pairs).on_noise[of_labels.pair],
     )
     return RatioEstimate(
         estimate=Totals(

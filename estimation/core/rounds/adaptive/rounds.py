@@ -124,6 +124,8 @@ class AdaptiveRound(DrawnRound):
     def prefix(self, pool: Pool, batches: int) -> AdaptiveRound:
         """Return the round as it was when so many batches were planned."""
         check_whole(batches, name="batches", most=self.sample.batches)
+        if batches == self.sample.batches:
+            return self
         return replace(self, sample=self.sample.first(batches))
 
     def extended(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> AdaptiveRound:

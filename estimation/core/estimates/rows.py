@@ -1,0 +1,39 @@
+"""Some rows of sparse arrays, one a pair, or all of them in another order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from ..arrays import IntArray, SparseMatrix
+
+
+def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
+    """Return the rows that have entries, without a copy of these, and which they are."""
+    some = np.flatnonzero(np.diff(weights.indptr))
+    ends = np.append(weights.indptr[some], weights.indptr[-1:])
+    entries = weights.data, weights.indices, ends
+    return sparse.csr_array(entries, shape=(len(some), weights.shape[1])), some
+
+
+def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:
+    """Return the first rows of a csr_array, without a copy."""
+    ends = rows.indptr[: number + 1]
+    entries = rows.data[: ends[-1]], rows.indices[: ends[-1]], ends
+    return sparse.csr_array(entries, shape=(number, rows.shape[1]))
+
+
+def many_first(*alike: SparseMatrix, above: int) -> list[SparseMatrix]:
+    """Return arrays with the same entries, pairs of many runs first, if they have more rows.
+
+    Blocks of pairs are then filled, or few of their numbers are. Pairs of as many runs stay in
+    their order. Which pairs are in a block decides in which order numbers are added up, and nothing
+    else.
+    """
+    if alike[0].shape[0] <= above:
+        return list(alike)
+    order = np.argsort(-np.diff(alike[0].indptr), kind="stable")
+    return [rows[order] for rows in alike]
