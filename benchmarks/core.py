@@ -8,7 +8,8 @@ Every figure is a median of processor seconds of one thread. The pool is in memo
 worker after its first recompute, and so is what follows from pool and design alone
 (`core.data.kept`); "first" is the first recompute, which works that out, and "next" one after
 one more batch, whose sampled pairs are new. Nothing that depends on a judgment is kept from one
-repetition to the next.
+repetition to the next, but for the models by which batches of adaptive rounds were planned: these
+are stored, and stay what they were whatever is corrected.
 """
 
 import os
@@ -33,6 +34,8 @@ from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.data.scope import Scope
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.forecasts import forecast
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import AdaptivePlan, AdaptiveState
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -44,6 +47,8 @@ from estimation.core.sampling.samples import Sample
 
 DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
 MOST = 0.15  # seconds of a recompute
+MOST_ADAPTIVE, MOST_PLANNING = 1.3 * MOST, 1.0  # of adaptive batches, and to plan one
+ADAPTIVE_BATCHES = 10
 LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]
 HEAVY = [parse_measure(text) for text in ("DCG", "P@10", "RBP(p=0.8)")]
 METHODS: tuple[Method, ...] = ("poisson", "iid")
@@ -148,6 +153,7 @@ def design_for(
     method: Method,
     budget: int = BUDGET,
     floor: float = 0.1,
+    batch_size: int = BATCH,
 ) -> Design:
     measure = measures[0]
     prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=MAX_GRADE)
@@ -157,7 +163,7 @@ def design_for(
         measure=measure,
         prior=prior,
         budget=budget,
-        batch_size=BATCH,
+        batch_size=batch_size,
         method=method,
         reported=measures[1:],
         floor=floor,
@@ -174,11 +180,11 @@ def every_goal(runs: tuple[str, ...]) -> list[goals.Goal]:
     ]
 
 
-def one_judgment(sample: Sample, grades: IntArray) -> LabelRows:
+def one_judgment(sample: Sample | AdaptiveState, grades: IntArray) -> LabelRows:
     return LabelRows(sample.pair, grades[sample.pair])
 
 
-def two_judgments(sample: Sample, grades: IntArray) -> LabelRows:
+def two_judgments(sample: Sample | AdaptiveState, grades: IntArray) -> LabelRows:
     """One pair in five has a second judgment, of which one in seven is another grade."""
     rng = np.random.default_rng(3)
     again = sample.pair[rng.random(len(sample.pair)) < 0.2]
@@ -205,6 +211,9 @@ def in_part(pool: Pool, methods: Sequence[Method]) -> Iterator[tuple[str, list[M
 
 
 MEASURES = {"DCG@100": LIGHT, "full DCG": HEAVY}
+BARS = (
+    ("planning", MOST_PLANNING), ("recompute, adaptive", MOST_ADAPTIVE), ("recompute", MOST),
+)  # fmt: skip
 Labeling = Callable[[Sample, IntArray], LabelRows]
 LABELINGS: Mapping[str, Labeling] = {"one judgment": one_judgment, "20 % two": two_judgments}
 
@@ -230,6 +239,31 @@ def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[st
             pool, design, measures, grades, repetitions, {"one judgment": one_judgment}
         ):
             yield f"recompute, in part, {name}, {judged}", seconds
+    for name, measures in MEASURES.items():
+        yield from of_adaptive(pool, name, measures, grades, repetitions)
+
+
+def of_adaptive(
+    pool: Pool, name: str, measures: list[Measure], grades: IntArray, repetitions: int
+) -> Iterator[tuple[str, float]]:
+    """An adaptive round: each of its batches is planned once, and after it all is estimated."""
+    size = -(-min(BUDGET, len(pool)) // ADAPTIVE_BATCHES)
+    goal, budget = goals.absolute(*pool.runs), ADAPTIVE_BATCHES * size
+    design = design_for(pool, goal, measures, "adaptive", min(budget, len(pool)), batch_size=size)
+    drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, MAX_GRADE), seed="benchmark")
+    planning, after = [], []
+    while drawn.planned < drawn.batches:
+        labels = one_judgment(drawn.sample, grades)
+        start = time.process_time()
+        drawn = drawn.extended(pool, labels=labels)
+        planning.append(time.process_time() - start)
+        labels = two_judgments(drawn.sample, grades)
+        work = partial(evaluate, pool, drawn, labels=labels, measures=measures, max_grade=MAX_GRADE)
+        after.append(median_seconds(work, 1))
+    pairs = f"{len(drawn.sample.pair):,} pairs in {drawn.batches} batches"
+    yield f"planning, adaptive, {name}, the slowest batch ({pairs})", max(planning)
+    said = f"next {after[-1]:.3f} s, 20 % two ({pairs})"
+    yield f"recompute, adaptive, {name}, {said}", median_seconds(work, repetitions)
 
 
 def recomputes(
@@ -300,7 +334,7 @@ def main() -> None:
             f"{len(pool.run):,} entries; one pass over them {1000 * one_pass:.1f} ms"
         )
         for name, seconds in reports(pool, collection.grades(pool), given.repetitions):
-            most = MOST if name.startswith("recompute") else None
+            most = next((most for begin, most in BARS if name.startswith(begin)), None)
             tell(Figure(f"depth {depth}, {name}", seconds, "s", "a pass", one_pass, most))
 
 

@@ -275,6 +275,7 @@ def judged(row: Round, passages: Passages) -> None:
     bulk.insert(Assignment, {
         "campaign": row.campaign_id, "pair": pairs, "assessor": who, "skip_reason": "",
         "state": Assignment.State.JUDGED, "lease_until": LATER, "revision": 1,
+        "grade": grades,
     })  # fmt: skip
     ids = bulk.find(Assignment, {"pair": pairs, "assessor": who})
     bulk.insert(Judgment, {

@@ -75,7 +75,7 @@ from judging.models import (  # noqa: E402
     Judgment,
     Pair,
 )
-from judging.services import bulk, campaigns, jobs  # noqa: E402
+from judging.services import bulk, campaigns, jobs, judgments  # noqa: E402
 from tests.support import evaluation, factories  # noqa: E402
 
 PARTS: dict[str, tuple[Any, str]] = {
@@ -112,12 +112,13 @@ class Judged:
         order = self._order(len(given))
         pairs = [given[at][0] for at in order]
         people = [self.assessors[(pairs[n] + number[at]) % ASSESSORS] for n, at in enumerate(order)]
+        grades = [self._grade(*given[at][2:]) for at in order]
         bulk.insert(Assignment, {
             "campaign": self.campaign.pk, "pair": pairs, "assessor": people,
             "state": Assignment.State.JUDGED, "lease_until": LATER, "revision": 1,
-            "skip_reason": "",
+            "grade": grades, "skip_reason": "",
         })  # fmt: skip
-        self._judge(pairs, people, [self._grade(*given[at][2:]) for at in order])
+        self._judge(pairs, people, grades)
         Pair.objects.filter(batch_pairs__batch__in=batches).update(
             held=F("wanted"), judged=F("wanted")
         )
@@ -153,7 +154,8 @@ class Judged:
             "assignment": revised, "grade": [1 - grades[at] for at in again], "revision": 2,
         })  # fmt: skip
         for start in range(0, len(revised), 500):
-            Assignment.objects.filter(pk__in=revised[start : start + 500]).update(revision=2)
+            some_of_them = Assignment.objects.filter(pk__in=revised[start : start + 500])
+            some_of_them.update(revision=2, grade=1 - F("grade"))
 
 
 def campaign(collection: Collection, depth: int) -> Judged:
@@ -255,9 +257,12 @@ def recomputed(row: Round) -> Spent:
 
 def corrected(row: Round) -> Spent:
     """After the correction of one judgment: the same batches, with another label."""
-    pairs = row.draws.filter(batch_number=1).values("pair")
-    last = Judgment.objects.filter(assignment__pair__in=pairs, revision=F("assignment__revision"))
-    last.filter(pk=last.order_by("pk").values("pk")[:1]).update(grade=1 - F("grade"))
+    pair = row.draws.filter(batch_number=1).values("pair")[:1]
+    held = Assignment.objects.filter(pair=pair, revision__gte=1).first()
+    if held is None or held.grade is None:
+        raise SystemExit("nothing was judged in the first batch")
+    saying = judgments.Saying(grade=1 - held.grade, key=f"again-{held.revision}")
+    judgments.correct(assignment=held, by=held.assessor, saying=saying, revision=held.revision)
     return recomputed(row)
 
 
@@ -289,10 +294,10 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
 
 
 def analyzed() -> None:
-    """PostgreSQL counts its rows, as it does by itself while they come in over days."""
+    """PostgreSQL counts its rows and notes which are old, as it does by itself over days."""
     if CLUSTER is not None:
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+            cursor.execute("VACUUM ANALYZE")
 
 
 def _batch_by_batch(judged: Judged, row: Round) -> tuple[Spent, list[Spent]]:

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import FloatField, Func, Model, QuerySet
 from numpy.typing import NDArray
 
-from judging.models import Assignment, Decision, Judgment, SeniorGrade, User
+from judging.models import Assignment, Decision, SeniorGrade, User
 
 Column = NDArray[np.int64]
 
@@ -142,11 +142,9 @@ def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column
     one statement."""
     sql, parameters = rows.query.get_compiler(connection=connection).as_sql()
     wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
-    assignment, judgment = map(_table, (Assignment, Judgment))
     judged = (
-        f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
-        f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
-        f" JOIN {judgment} AS j{_by_index()} ON j.assignment_id = a.id AND j.revision = a.revision"
+        f"SELECT {_texts([*wanted, 'a.assessor_id', 'a.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
+        f" JOIN {_table(Assignment)} AS a ON a.pair_id = placed.pair_id AND a.revision > 0"
     )
     decided, senior = (  # CROSS JOIN: SQLite begins with the first, and these are few
         f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {_table(model)} AS d"  # noqa: S608
@@ -171,23 +169,16 @@ def _read_aside(
     """Places, assessor and grade of what these people said, whose work is excluded."""
     sql, parameters = rows.query.get_compiler(connection=connection).as_sql()
     wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
-    assignment, judgment = map(_table, (Assignment, Judgment))
     whose = ", ".join("%s" for _ in people)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
-            f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
-            f" JOIN {judgment} AS j ON j.assignment_id = a.id AND j.revision = a.set_aside"
+            f"SELECT {_texts([*wanted, 'a.assessor_id', 'a.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
+            f" JOIN {_table(Assignment)} AS a ON a.pair_id = placed.pair_id AND a.set_aside > 0"
             f" WHERE a.state = %s AND NOT a.gold AND a.assessor_id IN ({whose})",
             [*parameters, Assignment.State.EXCLUDED.value, *people],
         )
         texts = cursor.fetchone()
     return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
-
-
-def _by_index() -> str:
-    """SQLite takes the index of a constraint where there is one, which has no grade."""
-    return " INDEXED BY judgment_of_label" if connection.vendor == "sqlite" else ""
 
 
 def _texts(columns: list[str]) -> str:

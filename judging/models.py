@@ -378,13 +378,11 @@ class BatchPair(models.Model):
 class Assignment(models.Model):
     """One pair given to one assessor, under a lease. One row per (pair, assessor) for ever.
 
-    ``revision`` is that of the judgment that counts (0: none). It is the one place that says so:
-    whoever reads labels joins judgments by it. Where the assessor's work is excluded, it is 0, and
-    ``set_aside`` is the revision that would count otherwise (0: nothing was said). So it is of a
-    ``gold`` pair, whose answers never count: the database refuses any other revision than 0.
-
-    ``campaign`` is that of the pair, so that what a campaign was told of late is found without
-    looking up its pairs.
+    ``revision`` is that of the judgment that counts (0: none), and nothing else says so. Where the
+    assessor's work is excluded it is 0, and ``set_aside`` is what it would be (0: nothing was
+    said). So it is of a ``gold`` pair, whose answers never count: the database refuses others.
+    ``grade`` is that of this judgment, which never changes, and ``campaign`` that of the pair:
+    labels, and what was told of late, are found without looking up either.
     """
 
     class State(models.TextChoices):
@@ -404,6 +402,7 @@ class Assignment(models.Model):
     revision = models.PositiveIntegerField(default=0)
     set_aside = models.PositiveIntegerField(default=0, db_default=0)
     gold = models.BooleanField(default=False, db_default=False)
+    grade = models.PositiveSmallIntegerField(null=True)
     skip_reason = models.CharField(max_length=500, blank=True)
     created = models.DateTimeField(db_default=Now())
     changed = models.DateTimeField(db_default=Now())
@@ -421,6 +420,10 @@ class Assignment(models.Model):
                 condition=Q(state="excluded") | Q(gold=True) | Q(set_aside=0),
                 name="assignment_excluded_set_aside",
             ),
+            CheckConstraint(
+                condition=Q(grade__isnull=False) | Q(revision=0, set_aside=0),
+                name="assignment_said_has_grade",
+            ),
         ]
         indexes = [
             models.Index(
@@ -428,7 +431,9 @@ class Assignment(models.Model):
             ),
             models.Index(fields=["assessor", "state", "changed"], name="assignment_own_work"),
             # all that reading labels asks of it, so that no row is looked up for that
-            models.Index(fields=["pair", "assessor", "revision"], name="assignment_of_label"),
+            models.Index(
+                fields=["pair", "assessor", "revision", "grade"], name="assignment_of_label"
+            ),
             models.Index(
                 fields=["assessor", "pair"], condition=Q(gold=True), name="assignment_gold"
             ),
@@ -480,7 +485,6 @@ class Judgment(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["assignment", "revision", "grade"], name="judgment_of_label"),
             models.Index(
                 fields=["assignment"], condition=Q(IsWritten("comment")), name="judgment_commented"
             ),

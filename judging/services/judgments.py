@@ -130,9 +130,10 @@ def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | No
 
 def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
     judged = _JUDGED[assignment.gold]
-    if judged.rows(pk=assignment.pk, state=Assignment.State.LEASED):
+    said = {"pk": assignment.pk, "grade": saying.grade}
+    if judged.rows(state=Assignment.State.LEASED, **said):
         labels, fewest = _take_label(assignment, _LABELED)
-    elif judged.rows(pk=assignment.pk, state=Assignment.State.LAPSED):
+    elif judged.rows(state=Assignment.State.LAPSED, **said):
         labels, fewest = _take_label(assignment, _LABELED_LATE)
     elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
         return replayed
@@ -149,7 +150,9 @@ def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
 def _first_judged(revision: str) -> Statement:
     """``revision`` is the column that says how often something was said."""
     rows = Assignment.objects.filter(pk=Slot("pk"), state=Slot("state"))
-    values = {"state": Assignment.State.JUDGED, revision: 1, "changed": Now()}
+    values = {
+        "state": Assignment.State.JUDGED, revision: 1, "grade": Slot("grade"), "changed": Now(),
+    }  # fmt: skip
     return changes(lambda: (rows, values))
 
 
@@ -189,7 +192,7 @@ def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int)
     current = Assignment.objects.filter(
         pk=assignment.pk, state=Assignment.State.JUDGED, **{column: revision}
     )
-    if not current.update(changed=Now(), **{column: F(column) + 1}):
+    if not current.update(changed=Now(), grade=saying.grade, **{column: F(column) + 1}):
         if replayed := _replayed(assignment, by, saying):
             return replayed
         if aside := _store_aside(assignment, by, saying, revision=revision + 1, action="correct"):
@@ -208,7 +211,7 @@ def _store_aside(
     excluded = Assignment.objects.filter(
         pk=assignment.pk, state=Assignment.State.EXCLUDED, set_aside=revision - 1
     )
-    if not excluded.update(set_aside=revision, changed=Now()):
+    if not excluded.update(set_aside=revision, grade=saying.grade, changed=Now()):
         return None
     assignment.state, assignment.revision = Assignment.State.EXCLUDED, 0
     assignment.set_aside = revision

@@ -106,8 +106,9 @@ def _record(campaign: Campaign, assessor: User, grades: dict[int, int]) -> None:
         "campaign": campaign.pk, "state": Assignment.State.JUDGED, "revision": 1, "skip_reason": "",
     }  # fmt: skip
     ended = {"lease_until": connection.ops.adapt_datetimefield_value(now)}
-    bulk.insert(Assignment, held | state | ended)
+    given = {"grade": list(grades.values())}
+    bulk.insert(Assignment, held | given | state | ended)
     ids = bulk.find(Assignment, held)
-    said = {"grade": list(grades.values()), "key": [f"qrels-{pk}" for pk in ids], "comment": ""}
+    said = given | {"key": [f"qrels-{pk}" for pk in ids], "comment": ""}
     by = {"assessor": assessor.pk, "max_grade": campaign.max_grade}
     bulk.insert(Judgment, {"assignment": ids} | by | said)

@@ -155,6 +155,20 @@ def yes_before_it_is_written(patch: Patch) -> None:
     patch.setattr(judgments, "record", record)
 
 
+def correction_that_labels_do_not_hear_of(patch: Patch) -> None:
+    """What was said is stored, and estimates go on with what was said before."""
+    append = judgments._append
+
+    def appended(assignment: Assignment, by: User, saying: judgments.Saying, **how: Any) -> Any:
+        found = append(assignment, by, saying, **how)
+        if how["action"] == "correct":
+            first = assignment.judgments.get(revision=1).grade
+            Assignment.objects.filter(pk=assignment.pk).update(grade=first)
+        return found
+
+    patch.setattr(judgments, "_append", appended)
+
+
 def last_organizer_may_leave(patch: Patch) -> None:
     patch.setattr(members, "_refuse_last_organizer", lambda _membership: None)
 
@@ -299,6 +313,13 @@ def one_judgment(machine: Machine) -> None:
     machine.judge_some(who=0, times=1, choice=1)
 
 
+def one_judgment_and_another(machine: Machine) -> None:
+    machine.begin(slug="full", scene=5, plan=0)
+    machine.judge_some(who=0, times=1, choice=1)
+    machine.play("correct", 0, 0, 0, NONE)
+    assert [row.grade for row in machine.world.seen.assignments if row.revision == 2] == [0]
+
+
 def all_leave(machine: Machine) -> None:
     machine.begin(slug="full", scene=0, plan=0)
     for turn in range(8):
@@ -413,6 +434,7 @@ WAYS: dict[Way, tuple[Mistake, ...]] = {
     amid_a_draw("change"): (change_during_a_draw,),
     around_the_last_place: (claim_that_counts_no_leases, place_that_is_not_given_back),
     one_judgment: (yes_before_it_is_written,),
+    one_judgment_and_another: (correction_that_labels_do_not_hear_of,),
     all_leave: (last_organizer_may_leave,),
     a_rule_after_senior_grades: (rule_that_leaves_senior_grades,),
     a_talk_begins_before_all_have_answered: (talk_that_spoils_what_is_said_after,),

@@ -21,8 +21,8 @@ from estimation.services import rounds
 from estimation.services.report_files.table import REPORTS
 from judging import names
 from judging.errors import UserError
-from judging.models import Campaign, Membership, Pair, Upload, User
-from judging.services import batches, members
+from judging.models import Assignment, Campaign, Membership, Pair, Upload, User
+from judging.services import batches, judgments, members
 from tests.support import evaluation, factories
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -111,6 +111,9 @@ def begun() -> Way:
     judged = evaluation.with_material(slug="judged")
     row = evaluation.drawn(judged)
     evaluation.judge(judged, JUDGED)
+    held = Assignment.objects.order_by("pk")[0]
+    other = judgments.Saying(grade=1 - held.judgments.get().grade, key="another")
+    judgments.correct(assignment=held, by=held.assessor, saying=other, revision=1)
     evaluation.made_reports(row)
     pairs = factories.campaign(topics=1, slug="pairs")
     factories.released_batch(pairs, ["a", "b"], labels=2)
@@ -162,6 +165,11 @@ def go_forward(way: Way) -> None:
         "SELECT p.campaign_id - a.campaign_id, COUNT(*) FROM judging_assignment a "
         "JOIN judging_pair p ON p.id = a.pair_id GROUP BY 1"
     )
+    way.found["labels"] = rows(
+        "SELECT a.grade - j.grade, COUNT(*) FROM judging_assignment a "
+        "JOIN judging_judgment j ON j.assignment_id = a.id AND j.revision = a.revision GROUP BY 1"
+    )
+    way.found["corrected"] = Assignment.objects.filter(revision=2).count()
 
 
 def test_a_draw_that_was_asked_for_before_the_change_is_done_after_it(way: Way) -> None:
@@ -181,6 +189,11 @@ def test_pairs_of_one_document_survive_the_way_back_and_forth(way: Way) -> None:
 
 def test_assignments_learn_of_which_campaign_their_pairs_are(way: Way) -> None:
     assert way.found["campaigns"] == [(0, JUDGED)]
+
+
+def test_labels_are_those_of_the_judgments_that_count(way: Way) -> None:
+    assert way.found["labels"] == [(0, JUDGED)]
+    assert way.found["corrected"] == 1
 
 
 def test_preferences_are_not_turned_into_grades_of_documents(way: Way) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 
 from judging import selectors
 from judging.errors import UserError
@@ -57,7 +57,10 @@ def given(made: Campaign) -> list[tuple[int, str, int]]:
 
 
 def counters(made: Campaign) -> None:
-    """What pairs and batches count is what there is."""
+    """What pairs, batches and assignments tell is what there is."""
+    said = Judgment.objects.filter(assignment=OuterRef("pk")).order_by("-revision")
+    for row in Assignment.objects.annotate(said=Subquery(said.values("grade")[:1])):
+        assert row.grade == row.said, row
     state = Assignment.State
     rows = made.pairs.annotate(
         j=Count("assignments", filter=Q(assignments__state=state.JUDGED)),
@@ -143,6 +146,7 @@ def test_corrections_of_the_excluded_are_kept_beside_what_counts() -> None:
     saying = judgments.Saying(grade=3, key="second thoughts")
     judgments.correct(assignment=held, by=anna, saying=saying, revision=1)
     assert given(made) == []
+    counters(made)
     with pytest.raises(UserError) as refused:
         judgments.correct(
             assignment=held, by=anna, saying=judgments.Saying(grade=0, key="old"), revision=1

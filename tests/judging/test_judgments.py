@@ -211,6 +211,8 @@ def test_the_database_itself_holds_the_invariants() -> None:
     assert rejected_by_the_database(second_row(grade=4))
     assert rejected_by_the_database(second_row(max_grade=100))
     assert not rejected_by_the_database(second_row())
+    held = Assignment.objects.filter(pk=assignment.pk)
+    assert rejected_by_the_database(lambda: held.update(grade=None))  # a label that says nothing
     pairs = Pair.objects.filter(pk=pair.pk)
     assert rejected_by_the_database(lambda: pairs.update(held=2))
     assert rejected_by_the_database(lambda: pairs.update(held=0))

@@ -369,7 +369,7 @@ def many_judgments(made: Campaign, names: list[str], *, each: int, among: int) -
     rows = Assignment.objects.bulk_create(
         Assignment(
             campaign=made, pair=pair, assessor=user, state="judged", revision=1,
-            lease_until=now,
+            grade=drawn.randrange(4), lease_until=now,
         )
         for user in users
         for pair in drawn.sample(pairs, each)
@@ -378,7 +378,7 @@ def many_judgments(made: Campaign, names: list[str], *, each: int, among: int) -
         Judgment(
             assignment=row,
             assessor_id=row.assessor_id,
-            grade=drawn.randrange(4),
+            grade=row.grade,
             max_grade=3,
             seconds=drawn.uniform(1, 60),
             comment="odd" if row.pair_id % 20 == 0 else "",

@@ -96,7 +96,7 @@ def judged_batch(made: Campaign, docnos: Iterable[str], by: User) -> Batch:
     pairs = Pair.objects.filter(batch_pairs__batch=batch)
     Assignment.objects.bulk_create(
         Assignment(
-            campaign=made, pair=pair, assessor=by, state="judged", revision=1,
+            campaign=made, pair=pair, assessor=by, state="judged", revision=1, grade=0,
             lease_until=timezone.now(),
         )
         for pair in pairs

@@ -88,9 +88,16 @@ def judgments(seen: Seen, told: Told) -> Iterator[str]:
         Tables(count, pairs, [], [(f"judgment {row.id}", row.grade) for row in count])
     )
     current = Counter(row.assignment_id for row in seen.judgments)
+    latest = {row.assignment_id: row.grade for row in sorted(seen.judgments, key=_revision)}
     for row in seen.assignments:
         if row.revision + row.set_aside != current[row.pk]:
             yield f"{row} has {current[row.pk]} judgments and revision {row.revision}"
+        if row.grade != latest.get(row.pk):
+            yield f"{row} has the label {row.grade}, and was judged {latest.get(row.pk)}"
+
+
+def _revision(j: Judgment) -> int:
+    return j.revision
 
 
 def _stored(j: Judgment) -> Stored:
