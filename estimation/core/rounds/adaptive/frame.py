@@ -35,6 +35,7 @@ MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_
 LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
 MOST_KEPT, MOST_RACES = 4, 32
 MOST_SIZES = 8_000_000  # numbers: ten batches of 800 000 pairs
+MOST_REACHED = 2 * MOST_SIZES  # the same at two levels, 128 MB: with less room none is found again
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,7 @@ class AdaptiveFrame:
         """
         key = self._drawable_key, array_digest(model.levels), array_digest(model.coefficients)
         work = lambda: frozen(model.reach(self._drawable))  # noqa: E731
-        return kept(self.pool.kept, "reached", key, work, most=MOST_SIZES, size=np.size)
+        return kept(self.pool.kept, "reached", key, work, most=MOST_REACHED, size=np.size)
 
     def reached_by_all(self, model: LearnedGrades) -> FloatArray:
         """Return the same of all N pairs, also of those that cannot be drawn."""
