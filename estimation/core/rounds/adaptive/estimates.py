@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from .frame import AdaptiveFrame
     from .sampling import Openness, Passed
 
-MOST_ENTRIES = 6_000_000  # of judged pairs that are kept with a pool: 72 MB
+MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 36 MB, most of past batches
 _entries = attrgetter("nnz")
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
