@@ -25,7 +25,7 @@ from estimation.selectors import (
     round_progress,
 )
 from judging import selectors as judging
-from judging.labels import Column, LabelColumns, label_columns
+from judging.labels import Column, LabelColumns, PlacedPairs, label_columns
 from judging.models import Campaign, Decision, Exclusion, Pair, preference_scale
 
 
@@ -131,7 +131,8 @@ class LabelFacts:
 def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
     scale = scale_of(row)
     drawn = draws_behind(shown).annotate(of=F("pair_id")).distinct()
-    found = label_columns(drawn, "of")  # a label counts once, whatever rounds drew its pair
+    placed = PlacedPairs.of(drawn, "of")  # a label counts once, whatever rounds drew its pair
+    found = label_columns(placed)
     compared = _Compared.of(found)
     people = _people(found, compared)
     given = found.grade[~found.decided]

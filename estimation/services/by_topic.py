@@ -9,11 +9,10 @@ import numpy as np
 
 from estimation.core.arrays import IntArray
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.labels import pair_labels, select_rows
 from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import part_names
 from estimation.core.data.scope import find_pairs
-from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
+from estimation.core.estimates.by_topic import judged_by_topic
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.results import Asked, MeasureResult
@@ -74,32 +73,6 @@ def _variances(collection: RoundCollection, joined: Pool, of_gains: Results) -> 
             yield n, drawn.variance_by_topic(scope, asked, each.measure)
         return
     if isinstance(drawn, PairRound | RoundsTogether) and SAMPLING_METHODS[drawn.method].independent:
-        yield from _of_independent(collection, drawn, joined, of_gains)
-
-
-def _of_independent(
-    collection: RoundCollection, drawn: PairRound | RoundsTogether, joined: Pool, of_gains: Results
-) -> Variances:
-    """Of estimates by these pairs alone."""
-    found = drawn.drawn(collection.topic)
-    rows = select_rows(
-        collection.labels,
-        sampled=collection.sampled,
-        prefix=found.pair,
-        max_grade=collection.max_grade,
-        pool=None,
-    )
-    places = _places(collection, joined, found.pair)
-    chances = found.inclusion[found.pair]
-    for n, each in of_gains.items():
-        if each.primary == "ht":
-            yield (
-                n,
-                variance_by_topic(
-                    joined,
-                    each.measure,
-                    pairs=places,
-                    labels=pair_labels(rows, pairs=len(found.pair), measure=each.measure).mean,
-                    probability=chances,
-                ),
-            )
+        for n, each in of_gains.items():
+            if each.primary == "ht" and each.variance_by_topic is not None:
+                yield n, each.variance_by_topic

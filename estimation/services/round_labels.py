@@ -4,7 +4,9 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from datetime import datetime
+from functools import lru_cache, reduce
+from typing import Self
 
 import numpy as np
 
@@ -15,11 +17,12 @@ from estimation.models import Round
 from estimation.selectors import draws_in
 from estimation.services import exact, together
 from estimation.services.together import Counted
-from judging.labels import LabelColumns, label_columns
+from judging.labels import LabelColumns, PlacedPairs, label_columns
 from judging.models import SeniorGrade
 
 PIECE = 1 << 15
 """Labels that are written at once: each takes the room of the longest name."""
+ALL_BATCHES = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,10 +52,8 @@ class RoundLabels(LabelRows):
         A label counts once, however many of the rounds drew its pair. ``taken_back``: see
         `judging.labels.label_columns`.
         """
-        draws = draws_in({each.row.pk: each.batches for each in counted})
         alone = len(counted) == 1
-        places = ("position",) if alone else ("round_id", "position")
-        found = label_columns(draws, *places, taken_back=taken_back)
+        found = label_columns(_complete(counted), taken_back=taken_back)
 
         def made(columns: LabelColumns) -> "RoundLabels":
             if alone:
@@ -115,6 +116,48 @@ class RoundLabels(LabelRows):
             state.update(text if start + PIECE <= last else text.removesuffix(b", ["))
         state.update(b"]")
         return state.hexdigest()
+
+
+def _complete(counted: Sequence[Counted]) -> PlacedPairs:
+    """What was drawn in the complete batches of rounds, by positions in their pools; of several
+    rounds by their row ids before."""
+    drawn = _drawn(*map(_Drawn.of, counted))
+    rounds, batch, position = drawn.places
+    complete = {each.row.pk: each.batches for each in counted}
+    numbers = np.array(sorted(complete))
+    last = np.array([complete[number] for number in numbers.tolist()])
+    kept = batch <= last[np.searchsorted(numbers, rounds)]
+    return drawn.where(kept, *((position,) if len(counted) == 1 else (rounds, position)))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What tells apart what was drawn for rounds: it never changes until more is drawn.
+
+    A round that is drawn another time has another time. ``batches``: where these are drawn one by
+    one, how many are complete; else 0, as all were drawn at once.
+    """
+
+    pk: int
+    time: datetime | None
+    sample: str
+    batches: int
+
+    @classmethod
+    def of(cls, counted: Counted) -> Self:
+        row = counted.row
+        one_by_one = row.sampling.draws == "batches"
+        return cls(row.pk, row.drawn, row.sample_file, counted.batches if one_by_one else 0)
+
+
+@lru_cache(maxsize=4)
+def _drawn(*rounds: _Drawn) -> PlacedPairs:
+    """All draws of some rounds, or those of their complete batches, by round, batch, position.
+
+    They are kept by a worker, and no label is: reading them takes as long as reading labels.
+    """
+    wanted = {each.pk: each.batches or ALL_BATCHES for each in rounds}
+    return PlacedPairs.of(draws_in(wanted), "round_id", "batch_number", "position")
 
 
 def senior_rows(row: Round, pool: Pool, counted: Sequence[Counted]) -> LabelRows:

@@ -10,7 +10,7 @@ from django.db.models import Count, F, Sum
 
 from estimation.models import MachineAnswer
 from judging.formats.csvfile import Cell
-from judging.labels import label_columns
+from judging.labels import PlacedPairs, label_columns
 from judging.models import BatchPair, Campaign, Judgment
 
 NANO = 10**9
@@ -176,7 +176,7 @@ def _agreement(campaigns: list[int]) -> dict[int, tuple[float | None, int]]:
         return found
     twice = BatchPair.objects.filter(pair__campaign__in=campaigns, pair__judged__gte=2)
     columns = twice.annotate(owner=F("pair__campaign"), of=F("pair_id")).distinct()
-    labels = label_columns(columns, "owner", "of")
+    labels = label_columns(PlacedPairs.of(columns, "owner", "of"))
     said = ~labels.decided
     owner, pair = (column[said] for column in labels.places)
     grade = labels.grade[said]

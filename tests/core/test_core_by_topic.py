@@ -57,7 +57,10 @@ def test_the_variances_of_topics_add_up_to_that_of_the_estimate(
         PairLabels(labels, once, np.zeros(len(pairs)), False),
         probability=chance[pairs],
     )
-    found = variance_by_topic(pool, measure, pairs=pairs, labels=labels, probability=chance[pairs])
+    topics = len(pool.topics)
+    found = variance_by_topic(
+        pool.weights(measure)[pairs], labels, chance[pairs], topic=pool.topic[pairs], topics=topics
+    )
     assert found.shape == (len(pool.topics), len(pool.runs))
     assert found.sum(axis=0) == pytest.approx(np.diag(whole.covariance))
 
@@ -78,7 +81,11 @@ def test_the_variance_of_a_topic_is_what_samples_of_it_show(pool: Pool, grades: 
         estimate = float(np.sum((weights[within] * labels / chance)[taken]))
         value, mean_square = value + share * estimate, mean_square + share * estimate**2
         told = variance_by_topic(
-            pool, measure, pairs=within[taken], labels=labels[taken], probability=chance[taken]
+            pool.weights(measure)[within[taken]],
+            labels[taken],
+            chance[taken],
+            topic=pool.topic[within[taken]],
+            topics=len(pool.topics),
         )
         expected += share * float(told[topic, 0])
     assert expected == pytest.approx(mean_square - value**2)

@@ -11,7 +11,7 @@ from django.test import Client
 
 from judging import selectors
 from judging.errors import UserError
-from judging.labels import LabelColumns, label_columns
+from judging.labels import LabelColumns, PlacedPairs, label_columns
 from judging.models import AuditEntry, Campaign, Decision, Judgment, Pair, SeniorGrade, User
 from judging.queue import APART, queue
 from judging.services import campaigns, decisions, exclusions, seniors
@@ -50,7 +50,7 @@ def labels(made: Campaign) -> list[tuple[str, str, int, bool]]:
     docnos = dict(made.pairs.values_list("pk", "docno"))
     rows = selectors.labels(made.pairs.values("pk"))
     found = sorted((docnos[row.pair], row.assessor, row.grade, row.decided) for row in rows)
-    columns = label_columns(made.pairs.annotate(pair_id=F("pk")), "pair_id")
+    columns = label_columns(PlacedPairs.of(made.pairs.annotate(pair_id=F("pk")), "pair_id"))
     counting = columns.counting()
     told = zip(
         counting.places[0].tolist(), counting.assessor.tolist(), counting.grade.tolist(),
@@ -83,10 +83,10 @@ def test_it_is_the_only_label_of_its_pair_or_stands_beside() -> None:
 def test_without_senior_grades_a_round_counts_what_people_said_and_keeps_it_apart() -> None:
     made, _, _ = judged()
     drawn = made.pairs.annotate(pair_id=F("pk"))
-    assert label_columns(drawn, "pair_id").without_seniors() is None
-    before = label_columns(drawn, "pair_id")
+    assert label_columns(PlacedPairs.of(drawn, "pair_id")).without_seniors() is None
+    before = label_columns(PlacedPairs.of(drawn, "pair_id"))
     give(made, "a", 2)
-    after = label_columns(drawn, "pair_id")
+    after = label_columns(PlacedPairs.of(drawn, "pair_id"))
     of_people = after.without_seniors()
     assert of_people is not None
     for one, two in zip(rows_of(before), rows_of(of_people), strict=True):

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.entries import weights_of
 from .estimators import topic_contributions
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
+
+
+MANY = 4
+"""Of one pair in so many, entries are found by a look at all."""
 
 
 def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) -> list[IntArray]:
@@ -35,15 +38,25 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
     pairs : ndarray of int64
         The judged pairs of the pool.
     """
-    entry, place = pool.entries_of(pairs)
+    entry, cell = _entries(pool, pairs)
     runs, topics = len(pool.runs), len(pool.topics)
-    cell = pool.topic[pairs].astype(np.int64)[place] * runs + pool.run[entry]
     found: dict[Hashable, IntArray] = {}
     for each in measures:
         if (key := _counted(pool, each)) not in found:
             counted = cell[_counts(pool, each, entry)]
             found[key] = np.bincount(counted, minlength=topics * runs).reshape(topics, runs)
     return [found[_counted(pool, each)] for each in measures]
+
+
+def _entries(pool: Pool, pairs: IntArray) -> tuple[IntArray, IntArray]:
+    """The entries of some pairs, and the topic and run of each as `Pool.entry_cell`."""
+    if len(pairs) * MANY >= len(pool):
+        some = np.zeros(len(pool), dtype=np.bool_)
+        some[pairs] = True
+        entry = np.flatnonzero(np.repeat(some, np.diff(pool.indptr)))
+        return entry, pool.entry_cell[entry]
+    entry, place = pool.entries_of(pairs)
+    return entry, pool.topic[pairs].astype(np.int64)[place] * len(pool.runs) + pool.run[entry]
 
 
 def _counted(pool: Pool, measure: Measure) -> Hashable:
@@ -67,7 +80,12 @@ def _counts(pool: Pool, measure: Measure, entry: IntArray) -> BoolArray | slice:
 
 
 def variance_by_topic(
-    pool: Pool, measure: Measure, *, pairs: IntArray, labels: FloatArray, probability: FloatArray
+    weights: SparseMatrix,
+    labels: FloatArray,
+    probability: FloatArray,
+    *,
+    topic: IntArray,
+    topics: int,
 ) -> FloatArray:
     """Split the sampling variance of Horvitz-Thompson estimates by topic, shape (T, k).
 
@@ -77,20 +95,15 @@ def variance_by_topic(
 
     Parameters
     ----------
-    pool : Pool
-    measure : Measure
-        Of gains.
-    pairs : ndarray of int64, shape (n,)
-        The sampled pairs, each judged.
+    weights : csr_array, shape (n, k)
+        w_ij of the sampled pairs, each judged, under a measure of gains; rows of pairs whose label
+        is 0 may be empty.
     labels : ndarray of float64, shape (n,)
         v_i, the mean utility of a pair's judgments.
     probability : ndarray of float64, shape (n,)
         pi_i, in (0, 1].
+    topic : ndarray of int64, shape (n,)
+        From 0 on, and less than `topics`.
     """
-    some = np.flatnonzero(labels > 0.0)
-    pairs, labels, probability = pairs[some], labels[some], probability[some]
-    squares = weights_of(pool, measure, pairs, wanted=np.ones(len(some), dtype=np.bool_))
-    squares.data **= 2
     factors = (1.0 - probability) * (labels / probability) ** 2
-    topic = pool.topic[pairs].astype(np.int64)
-    return topic_contributions(squares, factors, topic=topic, topics=len(pool.topics))
+    return topic_contributions(weights.power(2), factors, topic=topic, topics=topics)

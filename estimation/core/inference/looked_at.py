@@ -79,7 +79,8 @@ class Rows:
     twos : dict
         Every two entries of blocks of pairs, as `grams` finds them.
     raised : dict
-        The matrix turned round, (k, m), with each entry to a power, as it was asked for.
+        The matrix turned round, (k, m), with each entry to a power, as it was asked for; shared
+        by rows that differ in factors alone.
     """
 
     pool: Pool
@@ -145,7 +146,7 @@ class Rows:
         """The same with the factors of a sample."""
         factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
-        return replace(self, factor=factor * weight, weight=weight, raised={1: self.by_run(1)})
+        return replace(self, factor=factor * weight, weight=weight)
 
     def times(self, utility: FloatArray) -> Rows:
         """The same, each entry multiplied by a number."""

@@ -280,6 +280,13 @@ class JudgedSample:
         return self.weights.power(2).T
 
     @cached_property
+    def telling(self) -> tuple[IntArray, SparseMatrix]:
+        """The m pairs of which a moment is not 0, and squares of their weights, shape (k, m)."""
+        utility, spread = self.moments
+        some = np.flatnonzero((utility != 0.0) | (spread != 0.0))
+        return some, self.weights[some].power(2).T
+
+    @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
         labels = self.labels
@@ -290,16 +297,16 @@ class JudgedSample:
         return utility, spread
 
     def expectation(self, chance: FloatArray) -> Callable[[float], float]:
-        """How many distinct pairs the design expects at a scale, from chances at the scale 1."""
+        """How many distinct pairs the design expects at a scale; `chance` are those at scale 1."""
         if self.expected is None or np.isinf(self.expected).any():
             return lambda scale: float((self.inclusion(scale) / chance).sum())
-        expected, room = self.expected, np.empty_like(chance)
+        certain = self.expected >= 1.0
+        often, for_each = self.expected[certain], 1.0 / self.expected[~certain]
 
-        def expects(scale: float) -> float:
-            np.multiply(scale, expected, out=room)
-            np.minimum(1.0, room, out=room)
-            np.divide(room, chance, out=room)
-            return float(room.sum())
+        def expects(scale: float) -> float:  # min(1, scale * expected) / min(1, expected)
+            if scale <= 1.0:
+                return float(np.minimum(1.0, scale * often).sum() + scale * len(for_each))
+            return float(len(often) + np.minimum(scale, for_each).sum())
 
         return expects
 
@@ -319,13 +326,11 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
         return None
     (scale, later), chance = scaled, sample.chance
     utility, spread = sample.moments
-    squares = sample.squares
     if sample.counts is None:
-        some = np.flatnonzero((utility != 0.0) | (spread != 0.0))
-        terms, chance, later = np.zeros(len(chance)), chance[some], later[some]
+        some, squares = sample.telling
+        chance, later = chance[some], later[some]
         of_pairs = utility[some] * (1.0 - later) / later + spread[some] / (labels * later)
-        terms[some] = of_pairs / chance
-        return np.asarray(squares @ terms)
+        return np.asarray(squares @ (of_pairs / chance))
     draws = scale * float(sample.counts.sum())
     repeats = 1.0 / (draws * sample.probability)
     terms = utility * repeats + spread / labels * (repeats + 1.0 - 1.0 / draws)
@@ -333,7 +338,7 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
         sample.weights, sample.labels, probability=sample.probability, counts=sample.counts
     )
     squared_values = found.value**2 - np.diag(found.covariance)
-    return np.asarray(squares @ (terms / chance) - squared_values / draws)
+    return np.asarray(sample.squares @ (terms / chance) - squared_values / draws)
 
 
 def _scaled(sample: JudgedSample, pairs: float) -> tuple[float, FloatArray] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.labels import LabelRows, select_rows
+from ..estimates.by_topic import variance_by_topic
 from ..estimates.difference import difference_estimate
 from ..estimates.estimators import DifferenceEstimate, Totals, topic_contributions
 from ..estimates.ratios import estimate_ratios
@@ -81,6 +82,7 @@ class _Found:
     primary: str
     by_topic: FloatArray
     noise_measured: bool
+    variance_by_topic: FloatArray | None = None
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     guarantee: RunBounds | None = None
@@ -146,6 +148,7 @@ class _Question:
             effective_sample_size=self.reach.effective_sample_size(measure),
             label_noise_measured=found.noise_measured,
             by_topic=found.by_topic,
+            variance_by_topic=found.variance_by_topic,
             ratio_bias=found.ratio_bias,
             relevant_found=found.relevant_found,
             interval="student" if found.guarantee is None else asked.interval,
@@ -181,7 +184,27 @@ class _Question:
             measure=measure,
             max_grade=self.asked.max_grade,
         )
-        return _Found(estimates, missed, primary, by_topic, terms.noise_measured, guarantee=bound)
+        return _Found(
+            estimates,
+            missed,
+            primary,
+            by_topic,
+            terms.noise_measured,
+            variance_by_topic=self._variance_by_topic(measure, terms),
+            guarantee=bound,
+        )
+
+    def _variance_by_topic(self, measure: Measure, terms: Terms) -> FloatArray | None:
+        drawn = self.over
+        if measure.family != "gain" or drawn.counts is not None:
+            return None
+        return variance_by_topic(
+            terms.weights,
+            terms.labels.mean,
+            drawn.probability,
+            topic=self.topic,
+            topics=len(self.scope.pool.topics),
+        )
 
     def _difference(
         self, terms: Terms, measure: Measure, sampled: Pool, predictions: FloatArray

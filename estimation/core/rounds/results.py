@@ -237,6 +237,9 @@ class MeasureResult(Tabled):
         Whether any pair has two judgments, so that disagreement is part of the standard errors.
     by_topic : ndarray of float64, shape (T, k)
         What each topic of the pool contributes to the primary estimate of each run.
+    variance_by_topic : ndarray of float64, shape (T, k), or None
+        Sums of gains over distinct pairs: the variance of ``ht`` from each topic, if pairs were
+        drawn independently (`by_topic.variance_by_topic`).
     ratio_bias : ndarray of float64, shape (k,), or None
         Ratio measures: what was taken off the value for the bias of a ratio, in the measure's
         unit. It is known to second order only: where it is not small against the standard error,
@@ -267,6 +270,7 @@ class MeasureResult(Tabled):
     by_topic: FloatArray
     ranking: Ranking
     support: FloatArray
+    variance_by_topic: FloatArray | None = None
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     interval: IntervalKind = "student"

@@ -7,7 +7,7 @@ from estimation import selectors
 from estimation.models import EstimateSet, Round
 from estimation.services.report_files.kinds import ReportKind
 from judging.formats.csvfile import csv_lines
-from judging.labels import label_columns
+from judging.labels import PlacedPairs, label_columns
 from judging.services import pseudonyms
 
 OF_DRAWS = (
@@ -36,7 +36,7 @@ def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
     """One line per label and round that drew its pair, in canonical order, by pseudonyms."""
     draws = selectors.draws_behind(shown)
     drawn = {pk: told for pk, *told in draws.values_list("pk", *OF_DRAWS)}
-    labels = label_columns(draws, "id").counting()
+    labels = label_columns(PlacedPairs.of(draws, "id")).counting()
     said = zip(
         *(
             each.tolist()
