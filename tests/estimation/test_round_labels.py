@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection, models
+from django.db.models import Sum
 from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
@@ -19,8 +20,20 @@ from estimation.services import estimates, pools, round_labels, together
 from estimation.services.collections import columns_of
 from estimation.services.report_files.judgments import label_lines
 from estimation.services.round_labels import RoundLabels
+from judging import labels
 from judging import selectors as judging
-from judging.models import Assignment, Campaign, Judgment, KnownGrade, Membership, Pair, User
+from judging.labels import PlacedPairs, label_columns
+from judging.models import (
+    Assignment,
+    Batch,
+    BatchPair,
+    Campaign,
+    Judgment,
+    KnownGrade,
+    Membership,
+    Pair,
+    User,
+)
 from judging.services import decisions, known_grades, members, pseudonyms
 from tests.estimation.test_corrections import correct, judgment_of_batch
 from tests.support import evaluation
@@ -148,6 +161,59 @@ def test_every_kind_of_round(campaign: Campaign, kind: str) -> None:
     row = evaluation.drawn(campaign, **ROUNDS[kind])
     evaluation.judge(campaign, 1000, truth=Anything())
     assert check(row)
+
+
+@pytest.mark.slow
+def test_draws_that_come_batch_by_batch_are_found_when_they_are_there(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = evaluation.drawn(campaign, **ROUNDS["adaptive"])
+    number = 0
+
+    def judge_a_batch() -> None:
+        (served,) = Batch.objects.filter(state__in=[Batch.State.WAITING, Batch.State.OPEN])
+        wanted = BatchPair.objects.filter(batch=served).aggregate(labels=Sum("labels"))["labels"]
+        assert evaluation.judge(campaign, wanted, truth=Anything()) == wanted
+        row.refresh_from_db()
+
+    for _ in range(2):
+        judge_a_batch()
+        number, before = len(check(row)), number
+        assert number > before
+
+    # a broken twin: draws that are kept whatever was drawn since
+    same = round_labels._Drawn.of(together.counted(row)[0])
+    monkeypatch.setattr(round_labels._Drawn, "of", lambda _: same)
+    judge_a_batch()
+    with pytest.raises(AssertionError):
+        check(row)
+
+
+@pytest.mark.slow
+def test_labels_of_pairs_that_lie_apart_are_those_of_them_alone(
+    second_labels: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a site with many campaigns, of which the row ids of pairs take turns."""
+    expected = check(second_labels)
+    complete = {second_labels.number: together.counted(second_labels)[0].batches}
+    others = (
+        draws_of(second_labels.campaign, complete).order_by("pair").values_list("pk", flat=True)
+    )
+    round_labels._drawn.cache_clear()
+    monkeypatch.setattr(labels, "_SPARSE", 0)
+    assert check(second_labels) == expected
+    some = Draw.objects.filter(pk__in=others[::3])
+    place = dict(some.values_list("pk", "position"))
+    for sparse in (0, 1000):
+        monkeypatch.setattr(labels, "_SPARSE", sparse)
+        found = label_columns(PlacedPairs.of(some, "position"))
+        told = [
+            (pair, found.names[who], grade)
+            for pair, who, grade in zip(
+                found.places[0].tolist(), found.assessor.tolist(), found.grade.tolist(), strict=True
+            )
+        ]
+        assert sorted(told) == [line[:3] for line in expected if line[0] in place.values()]
 
 
 class Anything(dict[tuple[str, str], int]):

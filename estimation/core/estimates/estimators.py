@@ -305,8 +305,9 @@ def topic_contributions(
     times the share of draws over Q. Columns sum, but for rounding, to the estimated values.
     """
     runs, number = weights.shape[1], np.diff(weights.indptr)
-    cells = np.repeat(topic * runs, number) + weights.indices
-    entries = weights.data * np.repeat(factors, number)
+    some = np.flatnonzero(number)  # most pairs have a label of 0, and no entry
+    cells = np.repeat(topic[some] * runs, number[some]) + weights.indices
+    entries = weights.data * np.repeat(factors[some], number[some])
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
