@@ -271,7 +271,7 @@ def excess_of(seed: int, method: str):
     counts = rng.poisson(5.0, size=400) if method == "iid" else None
     probability = expected / expected.sum() if method == "iid" else chance
     sample = JudgedSample(None, None, probability, counts, None if counts is not None else expected)
-    expects = sample.expectation(sample.chance)
+    expects = sample.expects
     wanted = expects(1.0) * rng.uniform(0.05, 0.95)
     asked: list[float] = []
 

@@ -296,10 +296,11 @@ class JudgedSample:
         utility = np.where(repeated, labels.mean**2, 0.0) / share - spread / labels.number
         return utility, spread
 
-    def expectation(self, chance: FloatArray) -> Callable[[float], float]:
-        """How many distinct pairs the design expects at a scale; `chance` are those at scale 1."""
+    @cached_property
+    def expects(self) -> Callable[[float], float]:
+        """How many distinct pairs the design expects at a scale."""
         if self.expected is None or np.isinf(self.expected).any():
-            return lambda scale: float((self.inclusion(scale) / chance).sum())
+            return lambda scale: float((self.inclusion(scale) / self.chance).sum())
         certain = self.expected >= 1.0
         often, for_each = self.expected[certain], 1.0 / self.expected[~certain]
 
@@ -351,7 +352,7 @@ def _scaled(sample: JudgedSample, pairs: float) -> tuple[float, FloatArray] | No
         return None
     wanted = min(pairs, every)
 
-    expects = cache(sample.expectation(chance))  # the ends of a bisection are asked for again
+    expects = cache(sample.expects)  # the ends of a bisection are asked for again
     high = 1.0
     while expects(high) < wanted:
         high *= 2.0
