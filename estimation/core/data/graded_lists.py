@@ -71,16 +71,19 @@ def lists_of_pool(
         Pairs that count; by default those with a grade above 0.
     """
     pairs = np.flatnonzero(grades > 0 if counted is None else counted)
-    entry, place = pool.entries_of(pairs)
+    topic, best = pool.topic[pairs].astype(np.int64), grades[pairs]
+    number = pool.indptr[pairs + 1] - pool.indptr[pairs]
+    entry = np.arange(number.sum())
+    entry += np.repeat(pool.indptr[pairs] - (np.cumsum(number) - number), number)
+    cell, grade = np.repeat(topic * len(pool.runs), number), np.repeat(best, number)
     rank = pool.rank[entry]
     if last < pool.depth:
         within = np.flatnonzero(rank <= last)
-        entry, place, rank = entry[within], place[within], rank[within]
-    topic, best = pool.topic[pairs].astype(np.int64), grades[pairs]
-    cell = topic[place] * len(pool.runs) + pool.run[entry]
-    return sorted_lists(
-        (len(pool.topics), len(pool.runs)), cell, rank, best[place], topic=topic, best=best
-    )
+        entry, rank = entry[within], rank[within]
+        cell, grade = cell[within], grade[within]
+    cell += pool.run[entry]
+    shape = len(pool.topics), len(pool.runs)
+    return sorted_lists(shape, cell, rank, grade, topic=topic, best=best)
 
 
 def sorted_lists(

@@ -160,17 +160,17 @@ def list_values(lists: GradedLists, measure: Measure, *, max_grade: int | None) 
 
 def _useful(lists: GradedLists, measure: Measure, gains: FloatArray) -> GradedLists:
     """The entries and documents that have any gain, the entries down to the cutoff."""
-    entries = gains[lists.grade] > 0.0
+    useful = gains > 0.0
+    counted = useful[lists.grade]
     if measure.cutoff is not None:
-        entries &= lists.rank <= measure.cutoff
-    known = gains[lists.best] > 0.0
+        counted &= lists.rank <= measure.cutoff
+    known = np.flatnonzero(useful[lists.best])
+    found = replace(lists, topic=lists.topic[known], best=lists.best[known])
+    if counted.all():
+        return found
+    entries = np.flatnonzero(counted)
     return replace(
-        lists,
-        cell=lists.cell[entries],
-        rank=lists.rank[entries],
-        grade=lists.grade[entries],
-        topic=lists.topic[known],
-        best=lists.best[known],
+        found, cell=lists.cell[entries], rank=lists.rank[entries], grade=lists.grade[entries]
     )
 
 
