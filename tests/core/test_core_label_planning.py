@@ -305,3 +305,16 @@ def test_there_may_be_nothing_to_look_for() -> None:
     for wanted in (0.0, 1.0):
         excess = lambda scale, wanted=wanted: scale - wanted  # noqa: E731
         assert _bisected(excess, 1.0) == plainly_bisected(excess, 1.0)
+
+
+def test_as_many_pairs_as_there_are_can_be_asked_for() -> None:
+    """A design comes to expect as many at some scale, whatever the rounding of their sum."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        expected = rng.exponential(size=300) * 10.0 ** rng.uniform(-3, 1)
+        sample = JudgedSample(None, None, np.minimum(1.0, expected), None, expected)
+        assert sample.expects(2.0**60) == sample.every
+        assert sample.every == pytest.approx((1.0 / sample.chance).sum())
+        found = label_advice._scaled(sample, sample.every)
+        assert found is not None
+        assert found[1] == pytest.approx(1.0)

@@ -297,6 +297,13 @@ class JudgedSample:
         return utility, spread
 
     @cached_property
+    def every(self) -> float:
+        """How many distinct pairs are expected at most: just what `expects` comes to."""
+        if self.expected is None or np.isinf(self.expected).any():
+            return float((1.0 / self.chance).sum())
+        return self.expects(math.inf)
+
+    @cached_property
     def expects(self) -> Callable[[float], float]:
         """How many distinct pairs the design expects at a scale."""
         if self.expected is None or np.isinf(self.expected).any():
@@ -345,8 +352,7 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
 def _scaled(sample: JudgedSample, pairs: float) -> tuple[float, FloatArray] | None:
     """The scale at which the design expects so many distinct pairs, and their probabilities then;
     None if there is none."""
-    chance = sample.chance
-    every = float((1.0 / chance).sum())
+    every = sample.every
     always = float(np.count_nonzero(sample.inclusion(0.0) > 0.0))
     if not always <= pairs <= every * (1.0 + ROUNDING):
         return None

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ...arrays import array_digest, divided, frozen
+from ...arrays import array_digest, divided, frozen, pieces
 from ...data.entries import weights_of
 from ...data.kept import kept
 from ...estimates.estimators import (
@@ -205,32 +205,49 @@ class BatchWeights:
         measures: Sequence[Measure],
     ) -> None:
         chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
+        model, means, reached = batch.step.model, [], np.zeros((0, len(share)))
+        if model is not None:
+            reached = frame.reached(model)
+            of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
+            means = [
+                (self.by_mean[at], np.array(rises) @ reached) for rises, at in of_steps.items()
+            ]
+        for piece in pieces(len(share)):
+            self._add_open(piece, share[piece], chance[piece], means, reached[:, piece])
+        weight = divided(share[drawn], chance[drawn], chance[drawn] > 0.0)
+        self.on_find[drawn] = weight
+        self.on_label[drawn] = weight + left[drawn]
+        self.chance[drawn] = chance[drawn]
+        self.batch[drawn] = batch.number
+        self.opened[drawn] = frame.topics_at(model, chance)[frame.topic[drawn]]
+        for sums, mean in means:
+            sums[1][drawn] = mean[drawn]
+        if self.reach.size and len(reached):
+            self.reach[1][:, drawn] = reached[:, drawn]
+
+    def _add_open(
+        self,
+        piece: slice,
+        share: FloatArray,
+        chance: FloatArray,
+        means: Sequence[tuple[FloatArray, FloatArray]],
+        reached: FloatArray,
+    ) -> None:
+        """Add what the pairs of a piece were open for; shares, chances and reach are of it."""
         weight = divided(share, chance, chance > 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
-        self.once[:] += once
-        self.spread[:] += spread
-        self.cubes[:] += spread * weight
-        self.on_find[drawn] = weight[drawn]
-        self.on_label[drawn] = weight[drawn] + left[drawn]
-        self.chance[drawn] = chance[drawn]
-        self.batch[drawn] = batch.number
-        topics = frame.topics_at(batch.step.model, chance)
-        self.opened[drawn] = topics[frame.topic[drawn]]
-        if batch.step.model is None:
-            return
-        reached = frame.reached(batch.step.model)
-        if self.reach.size:
-            self.reach[0] += share * reached
-            self.reach[1][:, drawn] = reached[:, drawn]
-            self.reach[2] += spread * reached
-        of_steps = dict(zip((_rises(frame, each) for each in measures), self.by_mean, strict=True))
-        for rises, sums in of_steps.items():
-            mean = np.asarray(np.array(rises) @ reached, dtype=np.float64)
-            sums[0] += share * mean
-            sums[1][drawn] = mean[drawn]
-            sums[2] += spread * mean
-            sums[3] += spread * np.square(mean)
+        self.once[piece] += once
+        self.spread[piece] += spread
+        self.cubes[piece] += spread * weight
+        for sums, every in means:
+            mean = every[piece]
+            sums[0, piece] += share * mean
+            sums[2, piece] += spread * mean
+            sums[3, piece] += spread * np.square(mean)
+        if self.reach.size and len(reached):
+            self.reach[0][:, piece] += share * reached
+            self.reach[2][:, piece] += spread * reached
 
 
 def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:

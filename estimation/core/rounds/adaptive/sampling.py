@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, frozen
+from ...arrays import BoolArray, FloatArray, IntArray, frozen, pieces
 from ...sampling.probabilities import poisson_thresholds
 
 if TYPE_CHECKING:
@@ -131,24 +131,26 @@ class Chances:
     def _now(self) -> FloatArray:
         return frozen(self._by(0))
 
-    def _by(self, ahead: int) -> FloatArray:
-        constant = self.constants[ahead]
+    def _by(self, ahead: int, piece: slice = slice(None)) -> FloatArray:
+        constant, size = self.constants[ahead], self.size[piece]
         if not np.isfinite(constant):
-            return np.where(self.size > 0.0, 1.0, 0.0)
+            return np.where(size > 0.0, 1.0, 0.0)
         with np.errstate(over="ignore"):
-            return np.asarray(np.minimum(1.0, constant * self.size), dtype=np.float64)
+            return np.asarray(np.minimum(1.0, constant * size), dtype=np.float64)
 
     def share(self, number: int, left: FloatArray, ahead: int) -> FloatArray:
         """Return the shares A of batch `number`, counted from 1, of a sample that ends `ahead`."""
         chance = self.by(0)
         if ahead == 0:
             return np.where(self.size > 0.0, left, 0.0)
-        foreseen = self.by(ahead)
-        certain = foreseen >= 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = chance * (1.0 - foreseen) / (foreseen * (1.0 - chance))
-        part = np.where((foreseen > 0.0) & ~certain, odds, chance >= 1.0)
-        return left * np.minimum(part, 1.0) * (1.0 - LATER / number)
+        found = np.empty_like(left)
+        for piece in pieces(len(left)):
+            now, foreseen = chance[piece], self._by(ahead, piece)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                odds = now * (1.0 - foreseen) / (foreseen * (1.0 - now))
+            part = np.where((foreseen > 0.0) & (foreseen < 1.0), odds, now >= 1.0)
+            found[piece] = left[piece] * np.minimum(part, 1.0) * (1.0 - LATER / number)
+        return found
 
 
 def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> Chances:
