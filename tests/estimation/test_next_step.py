@@ -194,7 +194,7 @@ def come(campaign: Campaign) -> None:
 
 
 def judging(campaign: Campaign) -> None:
-    evaluation.drawn(campaign)
+    evaluation.drawn(campaign, extra_share=0)  # or no pair may be finished yet
     evaluation.judge(campaign, 5)
 
 
