@@ -150,7 +150,7 @@ class _Drawn:
         return cls(row.pk, row.drawn, row.sample_file, counted.batches if one_by_one else 0)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _drawn(*rounds: _Drawn) -> PlacedPairs:
     """All draws of some rounds, or those of their complete batches, by round, batch, position.
 

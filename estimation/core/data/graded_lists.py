@@ -72,9 +72,7 @@ def lists_of_pool(
     """
     pairs = np.flatnonzero(grades > 0 if counted is None else counted)
     topic, best = pool.topic[pairs].astype(np.int64), grades[pairs]
-    number = pool.indptr[pairs + 1] - pool.indptr[pairs]
-    entry = np.arange(number.sum())
-    entry += np.repeat(pool.indptr[pairs] - (np.cumsum(number) - number), number)
+    (entry, _), number = pool.entries_of(pairs), np.diff(pool.indptr)[pairs]
     cell, grade = np.repeat(topic * len(pool.runs), number), np.repeat(best, number)
     rank = pool.rank[entry]
     if last < pool.depth:

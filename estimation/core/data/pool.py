@@ -134,7 +134,7 @@ class Pool:
         counts = self.indptr[pairs + 1] - self.indptr[pairs]
         place = np.repeat(np.arange(len(pairs)), counts)
         shift = self.indptr[pairs] - (np.cumsum(counts) - counts)
-        return np.arange(len(place)) + shift[place], place
+        return np.arange(len(place)) + np.repeat(shift, counts), place
 
     @property
     def is_of_preferences(self) -> bool:

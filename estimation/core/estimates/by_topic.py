@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 
-MANY = 4
-"""Of one pair in so many, entries are found by a look at all."""
-
-
 def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) -> list[IntArray]:
     """Count the judged pairs that say something of each run in each topic, shape (T, k) each.
 
@@ -38,25 +34,15 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
     pairs : ndarray of int64
         The judged pairs of the pool.
     """
-    entry, cell = _entries(pool, pairs)
+    entry, place = pool.entries_of(pairs)
     runs, topics = len(pool.runs), len(pool.topics)
+    cell = pool.topic[pairs].astype(np.int64)[place] * runs + pool.run[entry]
     found: dict[Hashable, IntArray] = {}
     for each in measures:
         if (key := _counted(pool, each)) not in found:
             counted = cell[_counts(pool, each, entry)]
             found[key] = np.bincount(counted, minlength=topics * runs).reshape(topics, runs)
     return [found[_counted(pool, each)] for each in measures]
-
-
-def _entries(pool: Pool, pairs: IntArray) -> tuple[IntArray, IntArray]:
-    """The entries of some pairs, and the topic and run of each as `Pool.entry_cell`."""
-    if len(pairs) * MANY >= len(pool):
-        some = np.zeros(len(pool), dtype=np.bool_)
-        some[pairs] = True
-        entry = np.flatnonzero(np.repeat(some, np.diff(pool.indptr)))
-        return entry, pool.entry_cell[entry]
-    entry, place = pool.entries_of(pairs)
-    return entry, pool.topic[pairs].astype(np.int64)[place] * len(pool.runs) + pool.run[entry]
 
 
 def _counted(pool: Pool, measure: Measure) -> Hashable:
