@@ -66,6 +66,7 @@ from estimation.services import (  # noqa: E402
     pools,
     rounds,
 )
+from evalsite.celery import load_what_jobs_need  # noqa: E402
 from judging.models import (  # noqa: E402
     Assignment,
     Batch,
@@ -329,6 +330,7 @@ def hottest(work: Callable[[], object]) -> None:
 
 def main() -> None:
     try:
+        load_what_jobs_need()  # as the process of a worker
         call_command("migrate", verbosity=0)
         judged = campaign(synthetic(noise=2.0), GIVEN.depth)
         _, pool = pools.ensure(judged.campaign)

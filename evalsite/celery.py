@@ -19,7 +19,7 @@ from celery.signals import (
 from django.conf import settings
 from kombu.entity import Exchange, Queue
 
-from evalsite import broker
+from evalsite import allocator, broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 # Celery would have every worker load every address and its views, to look for mistakes in the code.
@@ -69,6 +69,7 @@ def _load() -> None:
     that makes many objects."""
     from judging.services import jobs  # noqa: PLC0415
 
+    allocator.keep_small()
     jobs.register_all()
     gc.collect()
     gc.freeze()

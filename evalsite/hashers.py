@@ -1,28 +1,17 @@
 """How passwords are stored, and how many are worked out at once."""
 
-import ctypes
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
+from evalsite import allocator
+
 ROOM_KIB = 60 * 1024
-M_MMAP_THRESHOLD, MMAP_FROM_BYTES = -3, 16 * 2**20
 
-
-def give_memory_back() -> None:
-    """What a hash took goes back to the system after it, and is not kept for its thread.
-
-    glibc raises the size from which memory is taken apart, with the first hash, to that of a hash:
-    afterwards each of eight threads keeps 19 MiB. Where there is no glibc, nothing is done.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES)
-
-
-give_memory_back()
+allocator.give_large_back()
 
 
 class HashingRoom:

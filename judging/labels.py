@@ -128,7 +128,7 @@ _SPARSE = 4
 def _starts(pair: Column) -> Column | None:
     if not len(pair) or pair[-1] - pair[0] >= _SPARSE * len(pair):
         return None
-    return np.searchsorted(pair, np.arange(pair[0], pair[-1] + 2))
+    return np.append(0, np.cumsum(np.bincount(pair - pair[0])))
 
 
 def label_columns(placed: PlacedPairs, *, taken_back: Collection[int] = ()) -> LabelColumns:
@@ -148,14 +148,16 @@ def label_columns(placed: PlacedPairs, *, taken_back: Collection[int] = ()) -> L
     *places, assessor, grade = found
     superseded = _any_of(places, senior[:-2])
     superseded[len(grade) - len(senior[-1]) :] = False
-    numbers = np.unique(assessor)
+    numbers = np.flatnonzero(np.bincount(assessor))  # row ids, which a table has room for
     names = dict(User.objects.filter(pk__in=numbers.tolist()).values_list("pk", "username"))
     names[_NOBODY] = ""
     ordered = sorted(names.values())
     code = {name: at for at, name in enumerate(ordered)}
-    table = np.array([code[names[pk]] for pk in numbers.tolist()], dtype=np.int64)
-    codes = table[np.searchsorted(numbers, assessor)]
-    return LabelColumns(tuple(places), codes, grade, assessor == _NOBODY, superseded, ordered)
+    table = np.zeros(1 + int(numbers.max(initial=0)), dtype=np.int64)
+    table[numbers] = [code[names[pk]] for pk in numbers.tolist()]
+    return LabelColumns(
+        tuple(places), table[assessor], grade, assessor == _NOBODY, superseded, ordered
+    )
 
 
 def _any_of(rows: Sequence[Column], others: Sequence[Column]) -> NDArray[np.bool_]:

@@ -294,10 +294,13 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
     )
     runs = dict(row.campaign.runs.values_list("tag", "pk"))
     late = frozenset(inputs.late)
-    for result in evaluation.results:
-        for name in result.estimators:
-            columns = _columns(runs, late, result, name)
-            bulk.insert(Estimate, columns | {"estimate_set": estimate_set.pk})
+    every = [
+        _columns(runs, late, result, name)
+        for result in evaluation.results
+        for name in result.estimators
+    ]
+    columns = {name: [cell for each in every for cell in each[name]] for name in every[0]}
+    bulk.insert(Estimate, columns | {"estimate_set": estimate_set.pk})
     return estimate_set
 
 
@@ -314,16 +317,16 @@ def _relevant_found(evaluation: Evaluation) -> float | None:
 
 def _columns(
     runs: dict[str, int], late: frozenset[str], result: MeasureResult, name: str
-) -> dict[str, Any]:
-    """Of the estimates of all runs by one estimator."""
-    primary = name == result.primary
+) -> dict[str, list[Any]]:
+    """Of the estimates of all runs by one estimator, a row for each run."""
+    primary, number = name == result.primary, len(result.runs)
     ranking, estimator = result.ranking, result.estimators[name]
-    places = _places(result)
+    places, none = _places(result), [None] * number
     return {
         "run": [runs[tag] for tag in result.runs],
-        "measure": str(result.measure),
-        "estimator": name,
-        "primary": primary,
+        "measure": [str(result.measure)] * number,
+        "estimator": [name] * number,
+        "primary": [primary] * number,
         "value": estimator.value.tolist(),
         "se": estimator.se.tolist(),
         "df": estimator.df.tolist(),
@@ -333,9 +336,9 @@ def _columns(
         "sample_size": result.effective_sample_size.tolist(),
         "late": [tag in late for tag in result.runs],
         "unknown": estimator.unknown.tolist(),
-        "rank": [places.get(index) for index in range(len(result.runs))] if primary else None,
-        "rank_low": ranking.rank_low.tolist() if primary else None,
-        "rank_high": ranking.rank_high.tolist() if primary else None,
+        "rank": [places.get(index) for index in range(number)] if primary else none,
+        "rank_low": ranking.rank_low.tolist() if primary else none,
+        "rank_high": ranking.rank_high.tolist() if primary else none,
     }
 
 

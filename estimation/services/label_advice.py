@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from estimation.core.arrays import IntArray, array_digest
+from estimation.core.arrays import IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.kept import kept
 from estimation.core.data.pool import Pool
@@ -29,7 +29,7 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
     wanted = kept(
         pool.kept,
         "wanted labels",
-        (array_digest(sample.pair), row.seed, row.labels, row.extra_share, row.further),
+        (row.sample_file, row.seed, row.labels, row.extra_share, row.further),
         lambda: _wanted(row, pool, drawn),
     )
     found = compare_labels(

@@ -1,6 +1,5 @@
 """The labels that a round is estimated from, as columns in an order that knows no time."""
 
-import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +9,16 @@ from typing import Self
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, IntArray
+from estimation.core.arrays import BoolArray, IntArray, content_digest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.models import Round
 from estimation.selectors import draws_in
-from estimation.services import exact, together
+from estimation.services import together
 from estimation.services.together import Counted
 from judging.labels import LabelColumns, PlacedPairs, label_columns
 from judging.models import SeniorGrade
 
-PIECE = 1 << 15
-"""Labels that are written at once: each takes the room of the longest name."""
 ALL_BATCHES = 2**31 - 1
 
 
@@ -99,23 +96,12 @@ class RoundLabels(LabelRows):
         return replace(self, repeated=chance[self.pair])
 
     def digest(self) -> str:
-        """SHA-256 of all rows as JSON: equal if nothing was said since, and nothing corrected."""
-        grades, kinds = 1 + int(self.grade.max(initial=0)), (False, True)
-        endings = [
-            f", {json.dumps(name)}, {grade}, {json.dumps(decided)}], ["
-            for name in self.names
-            for grade in range(grades)
-            for decided in kinds
-        ]
-        which = (self.assessor * grades + self.grade) * len(kinds) + self.decided
-        last = len(self.pair) - 1
-        state = hashlib.sha256(b"[[" if last >= 0 else b"[")
-        for start in range(0, len(self.pair), PIECE):
-            piece = slice(start, start + PIECE)
-            text = exact.counted(self.pair[piece], endings, which[piece])
-            state.update(text if start + PIECE <= last else text.removesuffix(b", ["))
-        state.update(b"]")
-        return state.hexdigest()
+        """SHA-256 of all rows: equal if nothing was said since, and nothing corrected."""
+        said = np.bincount(self.assessor, minlength=len(self.names)) > 0
+        names = json.dumps([self.names[code] for code in np.flatnonzero(said).tolist()])
+        assessor = (np.cumsum(said, dtype=np.int32) - 1)[self.assessor]
+        columns = self.pair, assessor, self.grade.astype(np.int32), self.decided
+        return content_digest([names.encode(), *columns])
 
 
 def _complete(counted: Sequence[Counted]) -> PlacedPairs:

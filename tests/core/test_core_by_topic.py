@@ -7,6 +7,7 @@ from estimation.core.data.labels import PairLabels
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.estimates.topic_sums import TopicSums
 from estimation.core.measures.table import parse_measure
 from tests.core.simulated_pools import simulated_pool
 
@@ -57,10 +58,8 @@ def test_the_variances_of_topics_add_up_to_that_of_the_estimate(
         PairLabels(labels, once, np.zeros(len(pairs)), False),
         probability=chance[pairs],
     )
-    topics = len(pool.topics)
-    found = variance_by_topic(
-        pool.weights(measure)[pairs], labels, chance[pairs], topic=pool.topic[pairs], topics=topics
-    )
+    sums = TopicSums(pool.weights(measure)[pairs], pool.topic[pairs], len(pool.topics))
+    found = variance_by_topic(sums, labels, chance[pairs])
     assert found.shape == (len(pool.topics), len(pool.runs))
     assert found.sum(axis=0) == pytest.approx(np.diag(whole.covariance))
 
@@ -80,13 +79,9 @@ def test_the_variance_of_a_topic_is_what_samples_of_it_show(pool: Pool, grades: 
             continue
         estimate = float(np.sum((weights[within] * labels / chance)[taken]))
         value, mean_square = value + share * estimate, mean_square + share * estimate**2
-        told = variance_by_topic(
-            pool.weights(measure)[within[taken]],
-            labels[taken],
-            chance[taken],
-            topic=pool.topic[within[taken]],
-            topics=len(pool.topics),
-        )
+        some = within[taken]
+        sums = TopicSums(pool.weights(measure)[some], pool.topic[some], len(pool.topics))
+        told = variance_by_topic(sums, labels[taken], chance[taken])
         expected += share * float(told[topic, 0])
     assert expected == pytest.approx(mean_square - value**2)
     assert expected > 0.0

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.estimates import held_products, products
+from estimation.core.estimates import every_two, held_products, products
 from estimation.core.estimates.estimators import (
     finds_and_products,
     finds_of,
@@ -66,8 +66,7 @@ def test_squares_are_symmetric_and_equal_runs_have_equal_sums(filled: float) -> 
 def test_full_and_empty_blocks_go_together() -> None:
     pieces = [rows_of(1000, 60, 0.8), rows_of(3000, 60, 0.01), sparse.csr_array((2000, 60))]
     rows = sparse.csr_array(sparse.vstack(pieces))
-    kinds = {type(block).__name__ for _, block in products._blocks(rows)}
-    assert kinds == {"_Filled", "_Sparse"}
+    assert set(kinds_of(rows)) == {"_Filled", "_Few", "_Sparse"}
     assert products.gram(rows) == close(rows.toarray().T @ rows.toarray())
 
 
@@ -81,21 +80,48 @@ def of_few_runs(pairs: int, runs: int) -> sparse.csr_array:
 def test_every_two_entries_give_the_bits_of_blocks(
     shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(products, "MOST_PRODUCTS", 0)  # one block after the other
     rows = of_few_runs(*shape)
     scales = np.random.default_rng(4).random((2, rows.shape[0]))
-    taken = products.grams([rows]), products.cross_products_alike(rows, scales)
+    taken = products.gram(rows), products.cross_products(rows, scales)
     powers = products.power_sums(rows)
-    assert len(rows.data) == 0 or any(block.are_few for block in sparse_blocks(rows))
+    assert "_Few" in kinds_of(rows)
 
-    monkeypatch.setattr(products, "are_few", lambda *_: False)
-    by_blocks = [products.cross_product(rows, scale) for scale in scales]
-    assert np.array_equal(taken[0], products.grams([rows]))
-    assert np.array_equal(taken[1], by_blocks)
+    monkeypatch.setattr(products, "are_few", lambda number, *_: np.zeros(len(number), bool))
+    assert "_Few" not in kinds_of(rows)
+    assert np.array_equal(taken[0], products.gram(rows))
+    assert np.array_equal(taken[1], products.cross_products(rows, scales))
     for name in ("squares", "fourths", "thirds"):
         assert np.array_equal(getattr(powers, name), getattr(products.power_sums(rows), name))
     if shape[0] > 1:  # a broken twin: the same sum in another order
         backwards = sparse.csr_array(rows[::-1])
-        assert not np.array_equal(taken[0], products.grams([backwards]))
+        assert not np.array_equal(taken[0], products.gram(backwards))
+
+
+@pytest.mark.parametrize(("most", "pieces"), [(0, 9), (1500, 4), (1 << 14, 2), (1 << 40, 2)])
+def test_neighbors_with_few_products_are_one_piece(
+    most: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "MOST_PRODUCTS", most)
+    few, filled = rows_of(3000, 60, 0.02), rows_of(1920, 60, 0.8)
+    rows = sparse.csr_array(sparse.vstack([few, sparse.csr_array((2760, 60)), filled, few]))
+    blocks = list(products._blocks(rows))
+    ends = [pairs.stop for pairs, _ in blocks]
+    assert [pairs.start for pairs, _ in blocks] == [0, *ends[:-1]]
+    assert ends[-1] == rows.shape[0]
+    assert kinds_of(rows).count("_Few") == pieces
+    number = every_two.products_of_two(rows)
+    for pairs, block in blocks:
+        if type(block).__name__ == "_Few" and pairs.stop - pairs.start > products.BLOCK_PAIRS:
+            assert number[pairs].sum() <= most
+
+    dense, factors = rows.toarray(), np.random.default_rng(2).random((3, rows.shape[0]))
+    expected = [(dense * each[:, None]).T @ dense for each in factors]
+    assert products.cross_products(rows, factors) == close(np.array(expected))
+    sums = products.power_sums(rows)
+    assert sums.squares == close(dense.T @ dense)
+    assert sums.thirds == close((dense**3).T @ dense)
+    assert products.gram(rows[:-40]) != close(dense.T @ dense)  # a twin that lacks the last
 
 
 def test_order_of_the_entries_of_a_pair_does_not_matter() -> None:
@@ -103,7 +129,7 @@ def test_order_of_the_entries_of_a_pair_does_not_matter() -> None:
     rows = of_few_runs(2500, 40)
     turned = sparse.csr_array(sparse.diags_array(np.ones(rows.shape[0])) @ rows)
     assert not turned.has_sorted_indices
-    assert any(block.are_few for block in sparse_blocks(turned))
+    assert "_Few" in kinds_of(turned)
     assert np.array_equal(products.gram(turned), products.gram(rows))
     found, expected = products.power_sums(turned), products.power_sums(rows)
     for name in ("squares", "fourths", "thirds"):
@@ -122,30 +148,8 @@ def test_powers_and_products_of_one_pass_are_those_of_two(none: int) -> None:
     assert not np.allclose(both, alone * (1.0 + 1e-11), rtol=1e-13, atol=1e-13)
 
 
-def test_what_was_found_of_entries_serves_for_other_numbers_of_the_same() -> None:
-    rows, twos = of_few_runs(2500, 40), dict[int, products.EveryTwo]()
-    rows = sparse.csr_array(rows[np.diff(rows.indptr) > 0])
-    for seed in (4, 5):
-        scales = np.random.default_rng(seed).random((2, rows.shape[0]))
-        found = products.cross_products_alike(rows, scales, twos=twos)
-        assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
-    assert any(len(each.second) for each in twos.values())
-    scales[:, ::3] = 0.0  # fewer pairs: theirs are found anew
-    found = products.cross_products_alike(rows, scales, twos=twos)
-    assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
-
-
-def test_scales_that_leave_out_other_pairs_are_taken_one_by_one() -> None:
-    rows = of_few_runs(2500, 40)
-    scales = np.random.default_rng(4).random((2, rows.shape[0]))
-    scales[1, ::3] = 0.0
-    found = products.cross_products_alike(rows, scales)
-    assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
-
-
-def sparse_blocks(rows: sparse.csr_array) -> list[products._Sparse]:
-    blocks = [block for _, block in products._blocks(rows)]
-    return [block for block in blocks if isinstance(block, products._Sparse)]
+def kinds_of(rows: sparse.csr_array) -> list[str]:
+    return [type(block).__name__ for _, block in products._blocks(rows)]
 
 
 def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(

@@ -297,7 +297,7 @@ def test_and_one_that_takes_its_root_for_exact_does_not(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         label_advice, "_bisected", lambda excess, high: optimize.brentq(excess, 0, high, rtol=1e-9)
     )
-    excesses = [excess_of(seed, "poisson")[0] for seed in range(5)]
+    excesses = [excess_of(seed, "poisson")[0] for seed in range(30)]
     assert any(label_advice._bisected(e, 1.0) != plainly_bisected(e, 1.0) for e in excesses)
 
 

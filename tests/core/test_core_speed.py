@@ -397,9 +397,9 @@ def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
 
 def test_entries_of_some_pairs_are_those_of_all_pairs_that_are_theirs(pool: Pool) -> None:
     some = np.arange(2, len(pool), 3)
-    entries, place = pool.entries_of(some)
+    entries, number = pool.entries_of(some)
     assert entries.tolist() == np.flatnonzero(np.isin(pool.entry_pair, some)).tolist()
-    assert some[place].tolist() == pool.entry_pair[entries].tolist()
+    assert np.repeat(some, number).tolist() == pool.entry_pair[entries].tolist()
 
 
 def test_pairs_out_of_reach_are_counted_from_either_side(pool: Pool) -> None:

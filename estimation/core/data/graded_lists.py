@@ -72,7 +72,7 @@ def lists_of_pool(
     """
     pairs = np.flatnonzero(grades > 0 if counted is None else counted)
     topic, best = pool.topic[pairs].astype(np.int64), grades[pairs]
-    (entry, _), number = pool.entries_of(pairs), np.diff(pool.indptr)[pairs]
+    entry, number = pool.entries_of(pairs)
     cell, grade = np.repeat(topic * len(pool.runs), number), np.repeat(best, number)
     rank = pool.rank[entry]
     if last < pool.depth:

@@ -130,11 +130,12 @@ class Pool:
         return self.topic[self.entry_pair].astype(np.int64) * len(self.runs) + self.run
 
     def entries_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the entries of some pairs, pair by pair, and which of these each is of, (e,)."""
-        counts = self.indptr[pairs + 1] - self.indptr[pairs]
-        place = np.repeat(np.arange(len(pairs)), counts)
-        shift = self.indptr[pairs] - (np.cumsum(counts) - counts)
-        return np.arange(len(place)) + np.repeat(shift, counts), place
+        """Return the entries of some pairs, pair by pair, (e,), and how many each has."""
+        number = self.indptr[pairs + 1] - self.indptr[pairs]
+        shift = self.indptr[pairs] - (np.cumsum(number) - number)
+        entries = np.repeat(shift, number)
+        entries += np.arange(len(entries))
+        return entries, number
 
     @property
     def is_of_preferences(self) -> bool:

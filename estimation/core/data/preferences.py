@@ -117,9 +117,9 @@ class _TopicPairs:
 
 
 def _pairs_of_topic(pool: Pool, start: int, stop: int, depth: int) -> _TopicPairs:
-    entry, place = pool.entries_of(np.arange(start, stop))
+    entry, number = pool.entries_of(np.arange(start, stop))
     within = pool.rank[entry] <= depth
-    entry, document = entry[within], start + place[within]
+    entry, document = entry[within], np.repeat(np.arange(start, stop), number)[within]
     # Within a run documents ascend, so that the first of two is the first in byte order.
     by_run = np.argsort(pool.run[entry], kind="stable")
     entry, document = entry[by_run], document[by_run]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .estimators import topic_contributions
-
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
     from ..measures.table import Measure
+    from .topic_sums import TopicSums
 
 
 def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) -> list[IntArray]:
@@ -34,9 +33,10 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
     pairs : ndarray of int64
         The judged pairs of the pool.
     """
-    entry, place = pool.entries_of(pairs)
+    entry, number = pool.entries_of(pairs)
     runs, topics = len(pool.runs), len(pool.topics)
-    cell = pool.topic[pairs].astype(np.int64)[place] * runs + pool.run[entry]
+    cell = np.repeat(pool.topic[pairs].astype(np.int64) * runs, number)
+    cell += pool.run[entry]
     found: dict[Hashable, IntArray] = {}
     for each in measures:
         if (key := _counted(pool, each)) not in found:
@@ -65,14 +65,7 @@ def _counts(pool: Pool, measure: Measure, entry: IntArray) -> BoolArray | slice:
     return np.asarray((table != 0.0)[pool.rank[entry]])
 
 
-def variance_by_topic(
-    weights: SparseMatrix,
-    labels: FloatArray,
-    probability: FloatArray,
-    *,
-    topic: IntArray,
-    topics: int,
-) -> FloatArray:
+def variance_by_topic(sums: TopicSums, labels: FloatArray, probability: FloatArray) -> FloatArray:
     """Split the sampling variance of Horvitz-Thompson estimates by topic, shape (T, k).
 
     Of a Poisson sample, whose pairs are drawn independently, so that the variances of topics add
@@ -81,15 +74,13 @@ def variance_by_topic(
 
     Parameters
     ----------
-    weights : csr_array, shape (n, k)
-        w_ij of the sampled pairs, each judged, under a measure of gains; rows of pairs whose label
-        is 0 may be empty.
+    sums : TopicSums
+        Of w_ij of the n sampled pairs, each judged, under a measure of gains; rows of pairs whose
+        label is 0 may be empty.
     labels : ndarray of float64, shape (n,)
         v_i, the mean utility of a pair's judgments.
     probability : ndarray of float64, shape (n,)
         pi_i, in (0, 1].
-    topic : ndarray of int64, shape (n,)
-        From 0 on, and less than `topics`.
     """
     factors = (1.0 - probability) * (labels / probability) ** 2
-    return topic_contributions(weights.power(2), factors, topic=topic, topics=topics)
+    return sums.of(factors, power=2)

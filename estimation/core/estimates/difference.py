@@ -32,12 +32,8 @@ from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.random_numbers import folds
-from .estimators import (
-    DifferenceEstimate,
-    horvitz_thompson_poisson,
-    topic_contributions,
-    totals_by_topic,
-)
+from .estimators import DifferenceEstimate, horvitz_thompson_poisson
+from .topic_sums import TopicSums, totals_by_topic
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
@@ -109,12 +105,8 @@ def difference_estimate(
     corrected = horvitz_thompson_poisson(weights, residual, probability=chance)
     uncertain = np.where(chance < 1.0, missed, 0.0) / chance
     predicted = totals_by_topic(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
-    rest = topic_contributions(
-        weights,
-        residual.mean / chance,
-        topic=pool.topic[pairs].astype(np.int64),
-        topics=len(pool.topics),
-    )
+    sums = TopicSums(weights, pool.topic[pairs].astype(np.int64), len(pool.topics))
+    rest = sums.of(residual.mean / chance)
     return DifferenceEstimate(
         predicted.sum(axis=0) + corrected.value,
         corrected.covariance,

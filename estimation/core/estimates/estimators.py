@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
-from ..data.entries import entries_down_to
+from ..arrays import FloatArray, IntArray, SparseMatrix, refuse
 from ..sampling.probabilities import drawn_probabilities
 from .joint import coupled_products
 from .products import (
@@ -38,11 +37,10 @@ from .products import (
     root_scaled,
 )
 from .rows import filled_rows
+from .topic_sums import TopicSums
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
-    from ..data.pool import Pool
-    from ..measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +181,7 @@ def importance_sampling(
     else:
         factor = (sizes / np.maximum(sizes - 1, 1))[stratum]
         sums = power_sums(root_scaled(weights, squares * factor / draws**2 + noise).rows)
-        parts = topic_contributions(weights, multiplier, topic=stratum, topics=len(sizes))
+        parts = TopicSums(weights, stratum, len(sizes)).of(multiplier)
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
     return Totals(value, covariance, _contributions(sums), noisy, np.zeros_like(value))
@@ -294,36 +292,6 @@ def finds_and_products(
     alike = np.array_equal(finds.pairs, scaled.pairs)
     sums, products = powers_and_gram(finds.rows, scaled.rows, alike=alike)
     return _contributions(sums), products
-
-
-def topic_contributions(
-    weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
-) -> FloatArray:
-    """Split estimates into what each topic contributes, shape (topics, k).
-
-    `factors` is what the estimator multiplies the weights of the n sampled pairs by: v/pi, or v
-    times the share of draws over Q. Columns sum, but for rounding, to the estimated values.
-    """
-    runs, number = weights.shape[1], np.diff(weights.indptr)
-    some = np.flatnonzero(number)  # most pairs have a label of 0, and no entry
-    cells = np.repeat(topic[some] * runs, number[some]) + weights.indices
-    entries = weights.data * np.repeat(factors[some], number[some])
-    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
-
-
-def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
-    """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
-    pool.check_measure(measure)
-    runs, topics, table = len(pool.runs), len(pool.topics), pool.rank_weights(measure)
-    if table is None or table[-1]:
-        weights = pool.entry_weights(measure)
-        entries, cells = weights * np.repeat(labels, np.diff(pool.indptr)), pool.entry_cell
-    else:  # down to a cutoff
-        found = entries_down_to(pool, int(np.flatnonzero(table).max(initial=0)))
-        pair = np.repeat(np.arange(len(pool)), found.numbers)
-        entries = table[found.rank] * labels[pair]
-        cells = pool.topic[pair].astype(np.int64) * runs + found.run
-    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
 def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, Indices, IntArray
+    from ..arrays import BoolArray, FloatArray, Indices, IntArray, SparseMatrix
 
 WORTH = 32  # products of a dense block that take as long as one of two entries
 
@@ -58,15 +58,10 @@ class EveryTwo:
         cell = np.concatenate([run * np.int64(runs + 1), above])
         return cls(run, first, behind, second, cell, runs)
 
-    @property
-    def nbytes(self) -> int:
-        """What they take in memory."""
-        return sum(each.nbytes for each in (self.first, self.behind, self.second, self.cell))
-
     def upper_gram(self, data: FloatArray) -> FloatArray:
         """Return sum_i a_ij a_il of entries, (e,), for j <= l, and 0 below: shape (k, k)."""
         numbers = np.concatenate([np.square(data), self._products(data, data)])
-        return self._matrix(self.cell, numbers)
+        return _matrix(self.cell, numbers, self.runs)
 
     def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
@@ -74,20 +69,26 @@ class EveryTwo:
         of_two = one * np.int64(self.runs) + other, other * np.int64(self.runs) + one
         cell = np.concatenate([self.run * np.int64(self.runs + 1), *of_two])
         products = self._products(left, right), self._products(right, left)
-        return self._matrix(cell, np.concatenate([left * right, *products]))
+        return _matrix(cell, np.concatenate([left * right, *products]), self.runs)
 
     def _products(self, first: FloatArray, second: FloatArray) -> FloatArray:
         products = np.repeat(first[self.first], self.behind)
         products *= second[self.second]
         return products
 
-    def _matrix(self, cell: IntArray, numbers: FloatArray) -> FloatArray:
-        sums = np.bincount(cell, numbers, self.runs**2).reshape(self.runs, self.runs)
-        return np.asarray(sums, dtype=np.float64)
+
+def _matrix(cell: IntArray, numbers: FloatArray, runs: int) -> FloatArray:
+    sums = np.bincount(cell, numbers, runs**2).reshape(runs, runs)
+    return np.asarray(sums, dtype=np.float64)
 
 
-def are_few(bounds: Indices, runs: int) -> bool:
-    """Whether the products of every two entries take less time than those of a dense block."""
-    number = np.diff(bounds).astype(np.int64)
-    products = int((number * (number - 1)).sum()) // 2
-    return WORTH * products < int(bounds[-1] - bounds[0]) * runs
+def products_of_two(rows: SparseMatrix) -> IntArray:
+    """Return how many products of two entries each pair has, (n,)."""
+    number = np.diff(rows.indptr).astype(np.int64)
+    return np.asarray(number * (number - 1) // 2, dtype=np.int64)
+
+
+def are_few(products: IntArray, entries: IntArray, runs: int) -> BoolArray:
+    """Whether products of every two entries take less time than those of dense blocks: of each."""
+    few: BoolArray = WORTH * products <= entries * runs
+    return few

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ..arrays import pieces
+
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, SparseMatrix
 
 # Runs of a pair whose products are held one by one, and how many products are: 18 MB.
 MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
+PIECE = 8_000  # pairs whose products are multiplied at once
 
 
 def few_runs(number: Indices) -> int:
@@ -52,21 +55,22 @@ class Couples:
             a_ij, columns ascending; of pairs of few runs (`few_runs`) behind the first ones.
         first : int
         """
-        number = np.diff(rows.indptr)[first:].astype(np.int64)
+        bounds, runs = rows.indptr[first:].astype(np.int64), rows.shape[1]
+        number = np.diff(bounds)
         ends = np.append(0, np.cumsum(number * (number + 1) // 2))
-        cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
-        for runs in np.flatnonzero(np.bincount(number)).tolist():
-            pairs = np.flatnonzero(number == runs)
-            place = rows.indptr[first + pairs, None] + np.arange(runs)
-            one, other = np.triu_indices(runs)
-            here = ends[pairs, None] + np.arange(len(one))
-            columns, values = rows.indices[place], rows.data[place]
-            cells[here] = columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]
-            data[here] = values[:, one] * values[:, other]
-        shape = rows.shape[0] - first, rows.shape[1] ** 2
-        narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
-        place = cells.astype(narrow), ends.astype(narrow)
-        return cls(first, sparse.csr_array((data, *place), shape=shape))
+        shape = len(number), runs**2
+        narrow = sparse.get_index_dtype(maxval=max(shape[1], int(ends[-1])))
+        cells, data = np.empty(ends[-1], dtype=narrow), np.empty(ends[-1])
+        for piece in pieces(len(number), PIECE):
+            pairs = slice(piece.start, min(piece.stop, len(number)))
+            entry = np.arange(bounds[pairs.start], bounds[pairs.stop])
+            behind = np.repeat(bounds[1:][pairs], number[pairs]) - entry  # with itself
+            other = np.repeat(entry - (np.cumsum(behind) - behind), behind)
+            other += np.arange(len(other))
+            here = slice(ends[pairs.start], ends[pairs.stop])
+            cells[here] = np.repeat(rows.indices[entry] * runs, behind) + rows.indices[other]
+            data[here] = np.repeat(rows.data[entry], behind) * rows.data[other]
+        return cls(first, sparse.csr_array((data, cells, ends.astype(narrow)), shape=shape))
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""

@@ -11,13 +11,14 @@ machines with fused multiply-add, on the kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
-from .every_two import EveryTwo, are_few
+from .every_two import EveryTwo, are_few, products_of_two
 from .rows import many_first
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
+MOST_PRODUCTS = 1 << 14  # of two entries of pairs that few runs return, at a time: a cache holds it
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
 FAR_FROM_DENORMAL = 1e-72  # share of the largest square; the fourth power is its square
@@ -68,44 +70,15 @@ class RootScaled:
 
 def gram(rows: SparseMatrix) -> FloatArray:
     """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric."""
-    return grams([rows])[0]
-
-
-def grams(
-    alike: Sequence[SparseMatrix], *, twos: dict[int, EveryTwo] | None = None
-) -> list[FloatArray]:
-    """Return the same of arrays that have the same entries, with other numbers.
-
-    `twos` are the entries of blocks two by two, by their first entry: what was found before, and
-    what is found now.
-    """
-    totals = np.zeros((len(alike), alike[0].shape[1], alike[0].shape[1]))
-    for _, block in _blocks(alike[0], twos):
-        for place, rows in enumerate(alike):
-            totals[place] += (block.like(rows) if place else block).upper_gram()
-    return [_mirrored(total) for total in totals]
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for _, block in _blocks(rows):
+        total += block.upper_gram()
+    return _mirrored(total)
 
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
     return gram(root_scaled(weights, scale).rows)
-
-
-def cross_products_alike(
-    weights: SparseMatrix,
-    scales: Sequence[FloatArray],
-    *,
-    twos: dict[int, EveryTwo] | None = None,
-) -> list[FloatArray]:
-    """The same for several scales, to the same bits: what they have in common is found once.
-
-    `twos` are as in `grams`, of all pairs.
-    """
-    scaled = [root_scaled(weights, scale) for scale in scales]
-    if all(np.array_equal(each.pairs, scaled[0].pairs) for each in scaled[1:]):
-        every = len(scaled[0].pairs) == weights.shape[0]
-        return grams([each.rows for each in scaled], twos=twos if every else None)
-    return [gram(each.rows) for each in scaled]
 
 
 def cross_products(
@@ -115,15 +88,12 @@ def cross_products(
 
     ``roughly``: with products of half the digits, in half the time, for what is no estimate.
     """
-    runs, roots = weights.shape[1], np.sqrt(scales)
-    totals = np.zeros((len(scales), runs, runs))
-    if roughly:
-        roots = roots.astype(np.float32)
+    totals = np.zeros((len(scales), weights.shape[1], weights.shape[1]))
     for pairs, block in _blocks(weights):
         used = block.rough() if roughly and isinstance(block, _Filled) else block
-        for place, root in enumerate(roots):
-            totals[place] += used.gram(root[pairs])
-    return totals
+        for place, scale in enumerate(scales):
+            totals[place] += used.upper_gram(scale[pairs])
+    return _mirrored(totals)
 
 
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
@@ -172,12 +142,12 @@ def powers_and_gram(
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
     """Add up what the covariance of coupled pairs needs, in one pass: with factors f_i >= 0."""
-    runs, roots = rows.shape[1], np.sqrt(factors)
+    runs = rows.shape[1]
     products, totals = np.zeros((runs, runs)), np.zeros((runs, columns.shape[1]))
     for pairs, block in _blocks(rows):
-        products += block.gram(roots[pairs])
+        products += block.upper_gram(factors[pairs])
         totals += block.columns(columns[pairs])
-    return WeightedSums(products, totals)
+    return WeightedSums(_mirrored(products), totals)
 
 
 def leave_out_negligible(rows: SparseMatrix) -> None:
@@ -217,18 +187,14 @@ class _Filled:
         """The same with half the digits."""
         return replace(self, tiles=self.tiles.astype(np.float32))
 
-    def gram(self, factors: FloatArray | None = None) -> FloatArray:
-        """Return sum_i f_i^2 a_ij a_il."""
+    def upper_gram(self, scale: FloatArray | None = None) -> FloatArray:
+        """Return sum_i scale_i a_ij a_il for j <= l; what is below the diagonal does not count."""
         tiles = self.tiles
-        if factors is not None:
+        if scale is not None:
             padded = np.zeros(tiles.shape[:2], dtype=tiles.dtype)
-            padded.reshape(-1)[: len(factors)] = factors
+            padded.reshape(-1)[: len(scale)] = np.sqrt(scale)
             tiles = tiles * padded[:, :, None, None]
         return _symmetric_product(tiles, self.runs)
-
-    def upper_gram(self) -> FloatArray:
-        """Return sum_i a_ij a_il for j <= l; what is below the diagonal does not count."""
-        return self.gram()
 
     def powers(self) -> PowerSums:
         """Return the sums of powers; of symmetric ones only what is above the diagonal counts."""
@@ -249,10 +215,9 @@ class _Filled:
 
 @dataclass(frozen=True, eq=False)
 class _Sparse:
-    """A block of pairs of which runs return few: the entries of each, as in a csr_array.
+    """A block of pairs of which runs return fewer: the entries of each, as in a csr_array.
 
-    `room` are zeros, shape (pairs or more, runs), where numbers are for as long as they are used;
-    `are_few` says whether its entries two by two take less time than all runs.
+    `room` are zeros, shape (pairs or more, runs), where numbers are for as long as they are used.
     """
 
     data: FloatArray
@@ -260,78 +225,120 @@ class _Sparse:
     bounds: Indices
     entries: slice
     room: FloatArray
-    are_few: bool
-    twos: dict[int, EveryTwo]
 
     def like(self, rows: SparseMatrix) -> _Sparse:
         """The same block of an array that has the same entries, with other numbers."""
         return replace(self, data=rows.data[self.entries])
 
-    @property
-    def every_two(self) -> EveryTwo:
-        first = self.entries.start
-        if first not in self.twos:
-            self.twos[first] = EveryTwo.of(self.runs, self.bounds, self.room.shape[1])
-        return self.twos[first]
-
-    def gram(self, factors: FloatArray | None = None) -> FloatArray:
-        data = self.data
-        if factors is not None:
-            data = data * np.repeat(factors, np.diff(self.bounds))
-        elif self.are_few:
-            return _mirrored(self.upper_gram())
+    def upper_gram(self, scale: FloatArray | None = None) -> FloatArray:
+        data = _scaled(self.data, scale, self.bounds)
         return self._products([data], data)[0]
 
-    def upper_gram(self) -> FloatArray:
-        return self.every_two.upper_gram(self.data) if self.are_few else self.gram()
-
     def powers(self) -> PowerSums:
-        second, third = np.square(self.data), self.data**3
-        if self.are_few:
-            two = self.every_two
-            squares, fourths = two.upper_gram(self.data), two.upper_gram(second)
-            return PowerSums(squares, fourths, two.products(third, self.data))
-        squares, thirds = self._products([self.data, third], self.data)
+        second = np.square(self.data)
+        squares, thirds = self._products([self.data, second * self.data], self.data)
         (fourths,) = self._products([second], second)
         return PowerSums(squares, fourths, thirds)
 
     def columns(self, numbers: FloatArray) -> FloatArray:
-        return np.asarray(self._turned(self.data) @ numbers, dtype=np.float64)
+        return _columns(self.data, self.runs, self.bounds, numbers, self.room.shape[1])
 
     def _products(self, several: Sequence[FloatArray], right: FloatArray) -> list[FloatArray]:
         """Sums of products with numbers of the entries, of several ones."""
-        pairs, room = len(self.bounds) - 1, self.room.reshape(-1)
-        cells = np.repeat(np.arange(pairs) * self.room.shape[1], np.diff(self.bounds)) + self.runs
+        pairs, runs = len(self.bounds) - 1, self.room.shape[1]
+        room = self.room.reshape(-1)
+        cells = np.repeat(np.arange(pairs) * runs, np.diff(self.bounds)) + self.runs
         room[cells] = right
         found = [
-            np.asarray(self._turned(left) @ self.room[:pairs], dtype=np.float64) for left in several
+            _columns(left, self.runs, self.bounds, self.room[:pairs], runs) for left in several
         ]
         room[cells] = 0.0
         return found
 
-    def _turned(self, data: FloatArray) -> SparseMatrix:
-        shape = self.room.shape[1], len(self.bounds) - 1
-        return sparse.csc_array((data, self.runs, self.bounds), shape=shape)
+
+@dataclass(frozen=True, eq=False)
+class _Few:
+    """Pairs that so few runs return that products of every two entries take the least time."""
+
+    data: FloatArray
+    runs: Indices
+    bounds: Indices
+    entries: slice
+    number: int
+    two: EveryTwo | None = None
+
+    def like(self, rows: SparseMatrix) -> _Few:
+        """The same pairs of an array that has the same entries, with other numbers."""
+        return replace(self, data=rows.data[self.entries], two=self.every_two)
+
+    @cached_property
+    def every_two(self) -> EveryTwo:
+        return self.two or EveryTwo.of(self.runs, self.bounds, self.number)
+
+    def upper_gram(self, scale: FloatArray | None = None) -> FloatArray:
+        return self.every_two.upper_gram(_scaled(self.data, scale, self.bounds))
+
+    def powers(self) -> PowerSums:
+        two, second = self.every_two, np.square(self.data)
+        thirds = two.products(second * self.data, self.data)
+        return PowerSums(two.upper_gram(self.data), two.upper_gram(second), thirds)
+
+    def columns(self, numbers: FloatArray) -> FloatArray:
+        return _columns(self.data, self.runs, self.bounds, numbers, self.number)
 
 
-def _blocks(
-    rows: SparseMatrix, twos: dict[int, EveryTwo] | None = None
-) -> Iterator[tuple[slice, _Filled | _Sparse]]:
-    """Cut an array into pieces that are small enough to be held densely."""
+def _scaled(data: FloatArray, scale: FloatArray | None, bounds: Indices) -> FloatArray:
+    """Numbers of entries, each times the root of the scale of its pair."""
+    return data if scale is None else data * np.repeat(np.sqrt(scale), np.diff(bounds))
+
+
+def _columns(
+    data: FloatArray, runs: Indices, bounds: Indices, numbers: FloatArray, number: int
+) -> FloatArray:
+    """Return sum_i a_ij c_i for each column c, shape (k, c)."""
+    turned = sparse.csc_array((data, runs, bounds), shape=(number, len(bounds) - 1))
+    return np.asarray(turned @ numbers, dtype=np.float64)
+
+
+Block = _Filled | _Sparse | _Few
+
+
+def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, Block]]:
+    """Cut an array into pieces that are small enough to be held densely, or have few products."""
     room = np.zeros((min(BLOCK_PAIRS, rows.shape[0]), rows.shape[1]))
-    for start in range(0, rows.shape[0], BLOCK_PAIRS):
-        pairs = slice(start, min(start + BLOCK_PAIRS, rows.shape[0]))
-        bounds = rows.indptr[start : pairs.stop + 1]
+    for pairs, few in _pieces(rows):
+        bounds = rows.indptr[pairs.start : pairs.stop + 1]
         entries = slice(int(bounds[0]), int(bounds[-1]))
         data, runs = rows.data[entries], rows.indices[entries]
-        shape = pairs.stop - start, rows.shape[1]
+        shape = pairs.stop - pairs.start, rows.shape[1]
+        bounds = bounds - bounds[0]
         if len(data) >= LEAST_FILLED * shape[0] * _padded(shape[1]):
             cells = np.repeat(np.arange(shape[0]) * _padded(shape[1]), np.diff(bounds)) + runs
             yield pairs, _Filled(_tiles(data, cells, shape), shape[1], entries, cells)
+        elif few:
+            yield pairs, _Few(data, runs, bounds, entries, shape[1])
         else:
-            few = are_few(bounds, shape[1])
-            bounds, kept = bounds - bounds[0], {} if twos is None else twos
-            yield pairs, _Sparse(data, runs, bounds, entries, room, few, kept)
+            yield pairs, _Sparse(data, runs, bounds, entries, room)
+
+
+def _pieces(rows: SparseMatrix) -> list[tuple[slice, bool]]:
+    """Blocks of pairs, and whether they have few products: such are one with their neighbors."""
+    starts = np.arange(0, rows.shape[0], BLOCK_PAIRS)
+    ends = np.minimum(starts + BLOCK_PAIRS, rows.shape[0])
+    products = np.add.reduceat(products_of_two(rows), starts)
+    few = are_few(products, rows.indptr[ends] - rows.indptr[starts], rows.shape[1])
+    found: list[tuple[slice, bool]] = []
+    first, held = 0, 0  # pair and products of the piece that goes on
+    for start, end, here, more in zip(
+        starts.tolist(), ends.tolist(), few.tolist(), products.tolist(), strict=True
+    ):
+        if here and found and found[-1][1] and held + more <= MOST_PRODUCTS:
+            held += more
+            found[-1] = slice(first, end), True
+        else:
+            first, held = start, more
+            found.append((slice(start, end), here))
+    return found
 
 
 def _tiles(data: FloatArray, cells: Indices, shape: tuple[int, ...]) -> FloatArray:
@@ -352,8 +359,9 @@ def _widths(runs: int) -> list[int]:
 
 
 def _mirrored(upper: FloatArray) -> FloatArray:
-    """The symmetric matrix of what stands on the diagonal and above."""
-    return np.where(np.tri(len(upper), k=-1, dtype=bool), upper.T, upper)
+    """The symmetric matrices, (..., k, k), of what stands on the diagonal and above."""
+    below = np.tri(upper.shape[-1], k=-1, dtype=bool)
+    return np.where(below, np.swapaxes(upper, -1, -2), upper)
 
 
 def _symmetric_product(tiles: FloatArray, runs: int) -> FloatArray:

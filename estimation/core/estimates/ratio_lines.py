@@ -142,7 +142,8 @@ def _lists(
     Those of all pairs are kept with the pool: no judgment changes them, and to sort them takes
     longer than all the rest of a linearization.
     """
-    entry, place = pool.entries_of(pairs)
+    entry, number = pool.entries_of(pairs)
+    place = np.repeat(np.arange(len(pairs)), number)
     within = np.flatnonzero(pool.rank[entry] <= last)
     entry, place = entry[within], place[within]
     cell, rank = pool.topic[pairs][place].astype(np.int64) * len(pool.runs), pool.rank[entry]

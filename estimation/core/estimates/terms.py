@@ -131,11 +131,11 @@ class _Entries:
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> _Entries:
-        entry, place = pool.entries_of(pairs)
+        entry, number = pool.entries_of(pairs)
         return cls(
-            pair=place,
+            pair=np.repeat(np.arange(len(pairs)), number),
             run=pool.run[entry].astype(np.int64),
-            indptr=np.append(0, np.cumsum(np.diff(pool.indptr)[pairs])),
+            indptr=np.append(0, np.cumsum(number)),
             runs=len(pool.runs),
             weight=pool.entry_weights(measure)[entry],
             prediction=pool.predictions[entry],

@@ -31,10 +31,10 @@ from ..arrays import (
 )
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept, nbytes
-from ..estimates.estimators import topic_contributions
 from ..estimates.held_products import Couples, few_runs
-from ..estimates.products import cross_product, cross_products_alike
+from ..estimates.products import cross_product, cross_products
 from ..estimates.rows import first_rows
+from ..estimates.topic_sums import TopicSums
 from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
-    from ..estimates.every_two import EveryTwo
     from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
@@ -76,8 +75,6 @@ class Rows:
         What E[y_ij y_il] is multiplied by.
     couples : Couples or None
         The products of the last pairs, where they are kept.
-    twos : dict
-        Every two entries of blocks of pairs, as `grams` finds them.
     raised : dict
         The matrix turned round, (k, m), with each entry to a power, as it was asked for; shared
         by rows that differ in factors alone.
@@ -90,7 +87,6 @@ class Rows:
     matrix: SparseMatrix
     factor: FloatArray
     couples: Couples | None = None
-    twos: dict[int, EveryTwo] = field(default_factory=dict)
     raised: dict[int, SparseMatrix] = field(default_factory=dict)
 
     @classmethod
@@ -139,7 +135,6 @@ class Rows:
     def nbytes(self) -> int:
         """What they take in memory, about."""
         couples = 0 if self.couples is None else self.couples.nbytes
-        couples += sum(each.nbytes for each in self.twos.values())
         return couples + (16 + 12 * len(self.raised)) * len(self.entry) + 24 * len(self.pair)
 
     def drawn(self, drawn: Drawn) -> Rows:
@@ -190,21 +185,23 @@ class Rows:
     def grams(self, weights: Sequence[FloatArray]) -> list[FloatArray]:
         """sum_i weight_i y_ij y_il for several weights of the m pairs, shape (k, k) each."""
         if (couples := self.couples) is None:
-            return cross_products_alike(self.matrix, weights, twos=self.twos)
-        first = couples.first
-        of_many = cross_products_alike(
-            first_rows(self.matrix, first), [each[:first] for each in weights]
-        )
+            return list(self._products(self.matrix, np.stack(weights)))
+        matrix = first_rows(self.matrix, couples.first)
+        of_many = self._products(matrix, np.stack(weights)[:, : couples.first])
         return [many + couples.gram(each) for many, each in zip(of_many, weights, strict=True)]
+
+    def _products(self, matrix: SparseMatrix, weights: FloatArray) -> FloatArray:
+        """Of pairs that have a weight."""
+        some = np.flatnonzero(np.add.reduce(weights, axis=0))
+        if len(some) == matrix.shape[0]:
+            return cross_products(matrix, weights)
+        return cross_products(matrix[some], weights[:, some])
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
-        return topic_contributions(
-            self.matrix,
-            self.weight * numbers,
-            topic=self.pool.topic[self.pair].astype(np.int64),
-            topics=len(self.pool.topics),
-        )
+        topic = self.pool.topic[self.pair].astype(np.int64)
+        sums = TopicSums(self.matrix, topic, len(self.pool.topics))
+        return sums.of(self.weight * numbers)
 
 
 def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
@@ -239,7 +236,7 @@ def _of_some(pool: Pool, measure: Measure, entries: Entries, some: BoolArray) ->
 
     def work() -> Rows:
         pairs = entries.counted[some]
-        return Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+        return Rows.to_keep(pool, measure, entries, pairs, np.ones(len(pairs)))
 
     key = measure, array_digest(np.packbits(some))
     return kept(pool.kept, "rows of some", key, work, most=MOST_OF_SOME, size=nbytes)

@@ -76,14 +76,18 @@ class Outlook(ABC):
     def moments(self, measure: Measure, pairs: IntArray) -> FloatArray:
         """Return what is expected of the utility of pairs, its square and its cube, shape (3, n).
 
-        The measure is of the family gain: its utilities do not depend on runs.
+        The measure is of the family gain: its utilities do not depend on runs, are 0 for grade 0
+        and nowhere fall. Each level adds what it raises them by.
         """
-        utility, shares = measure.utilities(self.grades), self.shares(pairs)
-        some = np.flatnonzero(utility)
-        if np.all(utility[some] == 1.0):  # all powers are the same
-            return np.broadcast_to(np.add.reduce(shares[some], axis=0) + 0.0, (3, len(pairs)))
-        powers = utility[some, None, None] ** np.arange(1, 4)[:, None]
-        return np.asarray(np.add.reduce(powers * shares[some, None, :], axis=0) + 0.0)
+        reached = self.reach(pairs)
+        rises = np.diff(measure.utilities(self.grades) ** np.arange(1, 4)[:, None])
+        some = np.flatnonzero(rises[0])
+        if len(some) == 1 and np.all(rises[:, some] == 1.0):  # all powers are the same
+            return np.broadcast_to(reached[some[0]], (3, len(pairs)))
+        found = np.zeros((3, len(pairs)))
+        for level in some.tolist():
+            found += np.multiply.outer(rises[:, level], reached[level])
+        return found
 
 
 @dataclass(frozen=True, eq=False)

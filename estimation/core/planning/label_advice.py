@@ -299,24 +299,27 @@ class JudgedSample:
     @cached_property
     def every(self) -> float:
         """How many distinct pairs are expected at most: just what `expects` comes to."""
-        if self.expected is None or np.isinf(self.expected).any():
+        if self._certain_from is None:
             return float((1.0 / self.chance).sum())
-        return self.expects(math.inf)
+        return float(self._certain_from[1][-1])
 
     @cached_property
-    def expects(self) -> Callable[[float], float]:
-        """How many distinct pairs the design expects at a scale."""
+    def _certain_from(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """From which scales on pairs are certain, ascending, (n,); how many the first of them are
+        then, and what the others add for each unit of scale, (n + 1,)."""
         if self.expected is None or np.isinf(self.expected).any():
-            return lambda scale: float((self.inclusion(scale) / self.chance).sum())
-        certain = self.expected >= 1.0
-        often, for_each = self.expected[certain], 1.0 / self.expected[~certain]
+            return None
+        scale = np.sort(1.0 / self.expected)  # min(1, scale * expected) / min(1, expected)
+        others = np.cumsum(np.maximum(1.0, 1.0 / scale)[::-1])[::-1]
+        return scale, np.append(0.0, np.cumsum(np.maximum(1.0, scale))), np.append(others, 0.0)
 
-        def expects(scale: float) -> float:  # min(1, scale * expected) / min(1, expected)
-            if scale <= 1.0:
-                return float(np.minimum(1.0, scale * often).sum() + scale * len(for_each))
-            return float(len(often) + np.minimum(scale, for_each).sum())
-
-        return expects
+    def expects(self, scale: float) -> float:
+        """How many distinct pairs the design expects at a finite scale."""
+        if self._certain_from is None:
+            return float((self.inclusion(scale) / self.chance).sum())
+        certain_from, certain, others = self._certain_from
+        first = int(np.searchsorted(certain_from, scale, side="right"))
+        return float(certain[first] + scale * others[first])
 
 
 def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> FloatArray | None:

@@ -18,9 +18,9 @@ from ..arrays import (
     refuse,
 )
 from ..data.pool_ranks import total_weights
-from ..estimates.estimators import topic_contributions
 from ..estimates.products import cross_product
 from ..estimates.ratios import prior_slopes
+from ..estimates.topic_sums import TopicSums
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..measures.kinds import PREFERENCE_MAX_GRADE
@@ -315,10 +315,7 @@ class _Moves:
         return total
 
     def _by_topic(self, factors: FloatArray) -> FloatArray:
-        sums = sum(
-            topic_contributions(each, factors, topic=self.topic, topics=self.topics)
-            for each in self.grades
-        )
+        sums = sum(TopicSums(each, self.topic, self.topics).of(factors) for each in self.grades)
         return np.asarray(sums / len(self.grades), dtype=np.float64)
 
     def _topic_sums(self, factors: FloatArray) -> FloatArray:

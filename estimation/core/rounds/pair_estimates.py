@@ -11,9 +11,9 @@ import numpy as np
 from ..data.labels import LabelRows, select_rows
 from ..estimates.by_topic import variance_by_topic
 from ..estimates.difference import difference_estimate
-from ..estimates.estimators import DifferenceEstimate, Totals, topic_contributions
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
+from ..estimates.topic_sums import TopicSums
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import RunBounds, guarantee
 from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..estimates.drawn import Drawn
+    from ..estimates.estimators import DifferenceEstimate, Totals
     from ..inference.outlook import Outlook
     from ..inference.uncertainty import Unseen
     from ..measures.table import Measure
@@ -163,12 +164,8 @@ class _Question:
     def _linear(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over
         terms = linear_terms(pool, measure, pairs=drawn.pair, rows=self.rows)
-        by_topic = topic_contributions(
-            terms.weights,
-            terms.labels.mean * drawn.multiplier,
-            topic=self.topic,
-            topics=len(pool.topics),
-        )
+        sums = TopicSums(terms.weights, self.topic, len(pool.topics))
+        by_topic = sums.of(terms.labels.mean * drawn.multiplier)
         estimates, primary = drawn.estimates(terms), drawn.primary
         missed = {primary: unseen(self.reach, drawn, self.outlook, measure=measure)}
         predictions, sampled = self.asked.predictions, self.scope.sampled
@@ -190,21 +187,16 @@ class _Question:
             primary,
             by_topic,
             terms.noise_measured,
-            variance_by_topic=self._variance_by_topic(measure, terms),
+            variance_by_topic=self._variance_by_topic(measure, terms, sums),
             guarantee=bound,
         )
 
-    def _variance_by_topic(self, measure: Measure, terms: Terms) -> FloatArray | None:
-        drawn = self.over
-        if measure.family != "gain" or drawn.counts is not None:
+    def _variance_by_topic(
+        self, measure: Measure, terms: Terms, sums: TopicSums
+    ) -> FloatArray | None:
+        if measure.family != "gain" or self.over.counts is not None:
             return None
-        return variance_by_topic(
-            terms.weights,
-            terms.labels.mean,
-            drawn.probability,
-            topic=self.topic,
-            topics=len(self.scope.pool.topics),
-        )
+        return variance_by_topic(sums, terms.labels.mean, self.over.probability)
 
     def _difference(
         self, terms: Terms, measure: Measure, sampled: Pool, predictions: FloatArray

@@ -41,14 +41,9 @@ from scipy import sparse
 from ...arrays import array_digest, divided, frozen, pieces
 from ...data.entries import weights_of
 from ...data.kept import kept
-from ...estimates.estimators import (
-    DifferenceEstimate,
-    finds_and_products,
-    finds_of,
-    topic_contributions,
-    totals_by_topic,
-)
+from ...estimates.estimators import DifferenceEstimate, finds_and_products, finds_of
 from ...estimates.products import cross_product
+from ...estimates.topic_sums import TopicSums, totals_by_topic
 from .frame import utility_steps
 
 if TYPE_CHECKING:
@@ -297,9 +292,8 @@ def estimate_totals(
     estimated[pairs] += corrected
     place = scope.place[pairs]
     of_runs = _weights_of_judged(pool, measure, place)
-    by_topic = weights.predicted_totals(scope, at, measure) + topic_contributions(
-        of_runs, corrected, topic=pool.topic[place].astype(np.int64), topics=len(pool.topics)
-    )
+    sums = TopicSums(of_runs, pool.topic[place].astype(np.int64), len(pool.topics))
+    by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
     squares = (find * missed) ** 2
     noise = cross_product(of_runs, labels.noise * judged.on_noise)
     if not judged.all_open:
@@ -346,9 +340,8 @@ def variance_by_topic(
     of_runs = _weights_of_judged(scope.pool, measure, scope.place[pairs])
     moved = weights.of_judged(pairs).on_find * (labels.mean - weights.by_mean[at][1, pairs])
     parts, topic = _parts(scope, weights, pairs, of_runs, moved)
-    parts.data **= 2
     once = np.ones(parts.shape[0])
-    return topic_contributions(parts, once, topic=topic, topics=len(scope.pool.topics))
+    return TopicSums(parts, topic, len(scope.pool.topics)).of(once, power=2)
 
 
 def _weights_of_judged(pool: Pool, measure: Measure, pairs: IntArray) -> SparseMatrix:

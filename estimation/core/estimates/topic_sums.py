@@ -1,0 +1,65 @@
+"""Sums over the pairs of each topic: what topics contribute to estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+from ..data.entries import entries_down_to
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class TopicSums:
+    """Sums by topic over n sampled pairs, whose topics are from 0 on, (n,).
+
+    With the factors that an estimator multiplies weights by, they are what each topic contributes
+    to the estimated values: columns sum to these, but for rounding.
+    """
+
+    weights: SparseMatrix
+    topic: IntArray
+    topics: int
+
+    def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:
+        """Return the sum of factors, (n,), times weights to a power, shape (topics, k)."""
+        some, number = self._filled
+        entries = self.weights.data**power * np.repeat(factors[some], number)
+        runs = self.weights.shape[1]
+        sums = column_sums(self._cells, entries, number=self.topics * runs)
+        return sums.reshape(self.topics, runs)
+
+    @cached_property
+    def _filled(self) -> tuple[IntArray, IntArray]:
+        """The pairs with entries, and their numbers: most have a label of 0, and none."""
+        number = np.diff(self.weights.indptr)
+        some = np.flatnonzero(number)
+        return some, number[some]
+
+    @cached_property
+    def _cells(self) -> IntArray:
+        some, number = self._filled
+        first = np.repeat(self.topic[some] * self.weights.shape[1], number)
+        return np.asarray(first + self.weights.indices, dtype=np.int64)
+
+
+def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
+    """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
+    pool.check_measure(measure)
+    runs, topics, table = len(pool.runs), len(pool.topics), pool.rank_weights(measure)
+    if table is None or table[-1]:
+        weights = pool.entry_weights(measure)
+        entries, cells = weights * np.repeat(labels, np.diff(pool.indptr)), pool.entry_cell
+    else:  # down to a cutoff
+        found = entries_down_to(pool, int(np.flatnonzero(table).max(initial=0)))
+        pair = np.repeat(np.arange(len(pool)), found.numbers)
+        entries = table[found.rank] * labels[pair]
+        cells = pool.topic[pair].astype(np.int64) * runs + found.run
+    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
