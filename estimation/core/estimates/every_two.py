@@ -19,26 +19,22 @@ WORTH = 32  # products of a dense block that take as long as one of two entries
 
 @dataclass(frozen=True, eq=False)
 class EveryTwo:
-    """Every two entries of each pair, in the order of the pairs.
+    """Every two entries of each pair, one of them with itself, in the order of the pairs.
 
     Attributes
     ----------
     run : ndarray of int, shape (e,)
         Of each entry.
-    first : ndarray of int64, shape (f,)
-        Places of the entries of pairs that have several.
-    behind : ndarray of int64, shape (f,)
-        How many of their pair stand behind each.
+    behind : ndarray of int64, shape (e,)
+        How many of their pair stand from each entry on, itself among them.
     second : ndarray of int64, shape (m,)
         The places of these.
-    cell : ndarray of int64, shape (e + m,)
-        The place of the run of each entry, and then of both of every two, in a matrix of runs: on
-        its diagonal and above it.
+    cell : ndarray of int64, shape (m,)
+        The place of the runs of both in a matrix of runs: on its diagonal and above it.
     runs : int
     """
 
     run: Indices
-    first: IntArray
     behind: IntArray
     second: IntArray
     cell: IntArray
@@ -47,32 +43,31 @@ class EveryTwo:
     @classmethod
     def of(cls, run: Indices, bounds: Indices, runs: int) -> EveryTwo:
         """Find them, the entries of pair i being those from bounds[i] to bounds[i + 1]."""
-        number = np.diff(bounds)
-        several = number > 1
-        first = np.flatnonzero(np.repeat(several, number))
-        behind = np.repeat(bounds[1:][several] - 1, number[several]) - first
-        second = np.repeat(first + 1 - (np.cumsum(behind) - behind), behind)
+        entry = np.arange(len(run))
+        behind = np.repeat(bounds[1:].astype(np.int64), np.diff(bounds)) - entry
+        second = np.repeat(entry - (np.cumsum(behind) - behind), behind)
         second += np.arange(len(second))
-        one, other = np.repeat(run[first], behind), run[second]
-        above = np.minimum(one, other) * np.int64(runs) + np.maximum(one, other)
-        cell = np.concatenate([run * np.int64(runs + 1), above])
-        return cls(run, first, behind, second, cell, runs)
+        one, other = np.repeat(run, behind), run[second]
+        cell = np.minimum(one, other) * np.int64(runs)
+        cell += np.maximum(one, other)
+        return cls(run, behind, second, cell, runs)
 
     def upper_gram(self, data: FloatArray) -> FloatArray:
         """Return sum_i a_ij a_il of entries, (e,), for j <= l, and 0 below: shape (k, k)."""
-        numbers = np.concatenate([np.square(data), self._products(data, data)])
-        return _matrix(self.cell, numbers, self.runs)
+        return _matrix(self.cell, self._products(data, data), self.runs)
 
     def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return sum_i a_ij b_il of two numbers of each entry, (e,), shape (k, k)."""
-        one, other = np.repeat(self.run[self.first], self.behind), self.run[self.second]
-        of_two = one * np.int64(self.runs) + other, other * np.int64(self.runs) + one
-        cell = np.concatenate([self.run * np.int64(self.runs + 1), *of_two])
-        products = self._products(left, right), self._products(right, left)
-        return _matrix(cell, np.concatenate([left * right, *products]), self.runs)
+        one, other = np.repeat(self.run, self.behind), self.run[self.second]
+        turned = self._products(right, left)
+        turned[np.cumsum(self.behind) - self.behind] = 0.0  # one with itself is there once
+        cell = np.concatenate(
+            [one * np.int64(self.runs) + other, other * np.int64(self.runs) + one]
+        )
+        return _matrix(cell, np.concatenate([self._products(left, right), turned]), self.runs)
 
     def _products(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        products = np.repeat(first[self.first], self.behind)
+        products = np.repeat(first, self.behind)
         products *= second[self.second]
         return products
 
