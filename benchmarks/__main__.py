@@ -41,6 +41,10 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "core": ("benchmarks.core",),
     "recompute": ("benchmarks.recompute",),
     "recompute-postgres": ("benchmarks.recompute", "--postgres"),
+    "recompute-single": (
+        *("benchmarks.recompute", "--methods", "iid"),
+        *("--goal", "single", "--judgments", "10000"),
+    ),
     "scaling": ("benchmarks.scaling",),
 }
 

@@ -56,6 +56,7 @@ from django.db.models import F  # noqa: E402
 from benchmarks.clusters import seconds_of  # noqa: E402
 from benchmarks.core import Collection, synthetic  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
+from estimation.core.measures.table import parse_measure  # noqa: E402
 from estimation.models import Round  # noqa: E402
 from estimation.services import (  # noqa: E402
     collections,
@@ -89,6 +90,7 @@ PARTS: dict[str, tuple[Any, str]] = {
 }
 ASSESSORS = 10
 LARGE, MOST = 100_000, 0.25  # judgments, and seconds of the recompute after them
+MOST_OF_ONE = 0.12  # and of a round for one run, and of AP beside other measures
 LATER = "9999-01-01T00:00:00+00:00"
 
 
@@ -288,10 +290,28 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
     after = Spent.median(following)
     for name, spent in [("first", first), ("next", after), ("again", again)]:
         print(f"  {name:>6} {spent}", flush=True)
-    work = f"recompute, {method}, {connection.vendor}, {shown.label_count:,} judgments"
-    tell(Figure(work, after.every + after.database, "s", most=MOST if judgments <= LARGE else None))
+    goal = "" if row.goal == "absolute" else f", goal {row.goal}"
+    work = f"recompute, {method}, {connection.vendor}{goal}, {shown.label_count:,} judgments"
+    most = MOST_OF_ONE if row.goal == "single" else MOST if judgments <= LARGE else None
+    tell(Figure(work, after.every + after.database, "s", most=most))
+    if method == "poisson" and judgments == LARGE:
+        tell(Figure(f"{work}: AP beside the others", added(row, "AP"), "s", most=MOST_OF_ONE))
     if GIVEN.profile:
         hottest(lambda: corrected(row))
+
+
+def added(row: Round, name: str) -> float:
+    """What one more measure takes, with and without it in turn."""
+    inputs, more = estimates.gather(row), parse_measure(name)
+    measures = inputs.collection.measures
+    spent: dict[int, list[float]] = {}
+    for _ in range(5):
+        for asked in (measures, (*measures, more)):
+            start = time.process_time()
+            inputs.collection.evaluate(inputs.joined, measures=asked, interval="student")
+            spent.setdefault(len(asked), []).append(time.process_time() - start)
+    without, with_it = (statistics.median(each[1:]) for each in spent.values())
+    return with_it - without
 
 
 def analyzed() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Runs of a pair whose products are held one by one, and how many products are: 18 MB.
 MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
-PIECE = 8_000  # pairs whose products are multiplied at once
+PIECE = 2_000  # pairs whose products are multiplied at once
 
 
 def few_runs(number: Indices) -> int:

@@ -39,6 +39,7 @@ depend on the judgments, through the outlook and the values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -208,8 +209,7 @@ class AtOutlook:
     @property
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
-        variance = self.tangent.frame.per_topic(self.factor * self.falling)
-        return np.asarray(variance * self.tangent.reciprocal**2, dtype=np.float64)
+        return np.asarray(self._variance * self.tangent.reciprocal**2, dtype=np.float64)
 
     def more(self, measure: Measure) -> FloatArray:
         """(1 + v)^p of every topic, shape (T,)."""
@@ -218,18 +218,20 @@ class AtOutlook:
 
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""
-        return self._covariance(self.more(measure)[self.tangent.frame.topic] * self.factor)
+        return self._covariance(self.more(measure))
 
     def tangent_covariance(self) -> FloatArray:
         """E where v is 0: of the tangent alone."""
-        return self._covariance(self.factor)
+        return self._covariance(np.ones_like(self._variance))
 
     def _covariance(self, more: FloatArray) -> FloatArray:
-        own = cross_product(self.tangent.slopes, more * self.squares)
+        """With so many times the factors of the pairs of each topic, (T,)."""
+        own = cross_product(
+            self.tangent.slopes, more[self.tangent.frame.topic] * self.factor * self.squares
+        )
         below = self.tangent.topic_slope
-        mixed = _cross_sums(self._by_topic(more * self.crossed), below)
-        variance = self.tangent.frame.per_topic(more * self.falling)
-        return own - mixed - mixed.T + _cross_sums(below * variance[:, None], below)
+        mixed = _cross_sums(more[:, None] * self._together, below)
+        return own - mixed - mixed.T + _cross_sums(below * (more * self._variance)[:, None], below)
 
     def bias(self) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""
@@ -238,16 +240,20 @@ class AtOutlook:
     def bias_by_topic(self) -> FloatArray:
         """The same of every topic, shape (T, k)."""
         tangent = self.tangent
-        variance = tangent.frame.per_topic(self.factor * self.falling)
-        together = self._by_topic(self.factor * self.crossed)
-        together = together - tangent.topic_slope * variance[:, None]
+        together = self._together - tangent.topic_slope * self._variance[:, None]
         scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
         return np.asarray(-(together * scale[:, None]), dtype=np.float64)
 
-    def _by_topic(self, factors: FloatArray) -> FloatArray:
-        """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""
+    @cached_property
+    def _variance(self) -> FloatArray:
+        """sum_i F_i E[h_i^2] over the pairs of each topic, shape (T,)."""
+        return self.tangent.frame.per_topic(self.factor * self.falling)
+
+    @cached_property
+    def _together(self) -> FloatArray:
+        """sum_i F_i E[u_i h_i] a_ij over them, shape (T, k)."""
         frame = self.tangent.frame
-        return frame.per_cell(self.tangent.slope * factors[frame.place])
+        return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
 
 
 def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> float:
