@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "drawing": ("benchmarks.drawing",),
     "judging": ("benchmarks.judging",),
     "judging-postgres": ("benchmarks.judging", "--postgres"),
+    "writers": ("benchmarks.writers",),
     "pages": ("benchmarks.pages",),
     "paint": ("benchmarks.paint",),
     "site": ("benchmarks.site",),

@@ -12,6 +12,7 @@ import tempfile
 os.environ.setdefault("EVALSITE_DATA", tempfile.mkdtemp(prefix="evalsite-benchmark-"))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 
+from benchmarks.figures import Figure, tell
 from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, most_overtaken
 from tests.support.material import small_material
 from tests.support.site import Site
@@ -65,6 +66,9 @@ def main() -> None:
             f" p95 {p95:.0f} ms ({p95 / median:.1f} times p50), p99 {p99:.0f} ms,"
             f" longest {1000 * max(seconds):.0f} ms, overtaken by at most {most_overtaken(crowd)}"
         )
+        work = f"95th percentile of waiting for an answer, {people} people at once, sqlite"
+        if name == "with":
+            tell(Figure(work, p95, "ms", "in the middle", median, most_times=4.0))
 
 
 if __name__ == "__main__":

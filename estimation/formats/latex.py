@@ -4,7 +4,8 @@ Every cell is text and no command: what is special to LaTeX is escaped, and a ce
 row, its column, or the table. Tables of more than a page are `longtable`s.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -12,10 +13,15 @@ SPECIAL = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
     "–": "--", "—": "---", "−": "$-$", "±": r"$\pm$", "≥": r"$\ge$", "≈": r"$\approx$",
     "…": r"\dots{}", "“": "``", "”": "''", "’": "'", "‘": "`", "\u00a0": "~", "\u2009": r"\,",
+    "\u200b": r"\allowbreak{}",
 }  # fmt: skip
-KEPT = "\u00a0\u2009"
-"""Spaces that are no breaks."""
-PACKAGES = ("booktabs", "longtable")
+KEPT = "\u00a0\u2009\u200b"
+"""Spaces that are no breaks, and a break that is no space."""
+PACKAGES = ("array", "booktabs", "longtable")
+NARROW = r"\small\setlength{\tabcolsep}{4pt}"
+"""So that tables of seven columns fit between the margins of LaTeX's own classes."""
+SHORT = 12
+"""Letters of names that stand in one line."""
 A_PAGE = 35
 """Tables of more rows go over several pages: so many and a caption fill one of letter paper."""
 WIDE, QUARTER = r"p{0.4\linewidth}", r"p{0.25\linewidth}"
@@ -39,6 +45,18 @@ def escaped(text: str) -> str:
     return "".join(SPECIAL.get(c, c) for c in plain).replace("\0", "{}")
 
 
+def column_of_names(names: Iterable[str], share: float) -> str:
+    """A column as wide as the names; where some are long, of a share of the line, and broken."""
+    if all(len(name) <= SHORT for name in names):
+        return "l"
+    return rf">{{\raggedright\arraybackslash}}p{{{share:g}\linewidth}}"
+
+
+def breakable(name: str) -> str:
+    """A name that may be broken where its parts end."""
+    return re.sub(r"(?<=[_./:+-])(?=\w)", "\u200b", name)
+
+
 def table(
     caption: str, columns: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> str:
@@ -54,16 +72,17 @@ def table(
 
 
 def _short(caption: str, columns: str, header: str, rows: list[str]) -> Iterator[str]:
-    yield from ("\\begin{table}", f"\\caption{{{caption}}}", "\\centering")
+    yield from ("\\begin{table}", f"\\caption{{{caption}}}", "\\centering", NARROW)
     yield from (f"\\begin{{tabular}}{{{columns}}}", "\\toprule", header, "\\midrule", *rows)
     yield from ("\\bottomrule", "\\end{tabular}", "\\end{table}", "")
 
 
 def _long(caption: str, columns: str, header: str, rows: list[str]) -> Iterator[str]:
-    yield from (f"\\begin{{longtable}}{{{columns}}}", f"\\caption{{{caption}}} \\\\")
+    yield from (f"{{{NARROW}", f"\\begin{{longtable}}{{{columns}}}")
+    yield f"\\caption{{{caption}}} \\\\"
     yield from ("\\toprule", header, "\\midrule", "\\endfirsthead")
     yield from ("\\toprule", header, "\\midrule", "\\endhead", "\\bottomrule", "\\endfoot")
-    yield from (*rows, "\\end{longtable}", "")
+    yield from (*rows, "\\end{longtable}}", "")
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -180,3 +180,15 @@ def test_the_grammar_finds_what_breaks_a_table(body: str) -> None:
 def test_backslashes_are_printed() -> None:
     assert latex.escaped("\\input{x}") == "\\textbackslash{}input\\{x\\}"
     assert printed(latex.escaped("a--b---c")) == "a--b---c"
+
+
+def test_long_names_are_broken_where_their_parts_end() -> None:
+    names = ["bm25", "bm25_rerank-v2.monoT5_large"]
+    assert latex.column_of_names(names[:1], 0.2) == "l"
+    column = latex.column_of_names(names, 0.2)
+    text = latex.table("C", [column, "r"], ["Run", "n"], [[latex.breakable(n), "1"] for n in names])
+    (found,) = tables(text)
+    assert found.columns == ["p", "r"]
+    assert [row[0] for row in found.rows] == names
+    assert text.count(r"\allowbreak") == 4
+    assert latex.breakable("-a_") == "-\u200ba_"  # not at an end

@@ -13,7 +13,7 @@ SYMBOLS = {
     r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^", r"\textless": "<",
     r"\textgreater": ">", r"\textbar": "|", r"\textquotedbl": '"', r"\dots": "…", r"\pm": "±",
     r"\ge": "≥", r"\approx": "≈", r"\,": "\u2009", r"\&": "&", r"\%": "%", r"\$": "$", r"\#": "#",
-    r"\_": "_", r"\{": "{", r"\}": "}", "~": "\u00a0",
+    r"\_": "_", r"\{": "{", r"\}": "}", "~": "\u00a0", r"\allowbreak": "",
 }  # fmt: skip
 IN_MATH = {r"\pm", r"\ge", r"\approx", "-"}
 RULES = (r"\toprule", r"\midrule", r"\bottomrule")
@@ -40,9 +40,23 @@ def tables(text: str) -> list[Table]:
     tokens = _Tokens(text)
     found = []
     while not tokens.done():
+        grouped = tokens.peek() == "{"
+        if grouped:
+            tokens.expect("{")
+            _narrow(tokens)
         kind = tokens.begun()
         found.append(_table(tokens) if kind == "table" else _long(tokens, kind))
+        if grouped:
+            tokens.expect("}")
     return found
+
+
+def _narrow(tokens: "_Tokens") -> None:
+    """Of smaller letters, and with less between columns."""
+    for token in (r"\small", r"\setlength"):
+        tokens.expect(token)
+    if (found := tokens.group(), tokens.group()) != (r"\tabcolsep", "4pt"):
+        raise NotLatex(f"a length {found}")
 
 
 class _Tokens:
@@ -98,6 +112,7 @@ def _table(tokens: _Tokens) -> Table:
     tokens.expect(r"\caption")
     caption = printed(tokens.group())
     tokens.expect(r"\centering")
+    _narrow(tokens)
     if tokens.begun() != "tabular":
         raise NotLatex("a table without a tabular")
     columns = list(_columns(tokens.group()))
@@ -141,10 +156,12 @@ def _columns(said: str) -> Iterator[str]:
     """Of l, c, r and p{width}."""
     rest = said
     while rest:
-        found = re.match(r"[lcr]|p\{[0-9.]+\\linewidth\}", rest)
+        found = re.match(
+            r"(>\{\\raggedright\\arraybackslash\})?([lcr]|p\{[0-9.]+\\linewidth\})", rest
+        )
         if found is None:
             raise NotLatex(f"columns {said}")
-        yield found[0][0]
+        yield found[2][0]
         rest = rest[found.end() :]
 
 

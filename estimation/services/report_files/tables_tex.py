@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from estimation import listings, report_data
 from estimation.figures import pairwise_figure, ranking_figure, signed
 from estimation.forecasts import forecast_figure
-from estimation.formats.latex import QUARTER, WIDE, head, table
+from estimation.formats.latex import QUARTER, WIDE, breakable, column_of_names, head, table
 from estimation.label_figures import QualityFigure
 from estimation.models import EstimateSet, Round
 from estimation.scales import share_reached
@@ -45,19 +45,20 @@ def _ranking(found: RankingTable, about: str) -> str:
         f"{kind} hold for each run taken alone; tiers and possible ranks for all runs at once. "
         f"{found.validity.why}"
     )
+    lines = ranking_figure(found).lines
     return table(
         f"Estimates with 95\u2009% intervals: {about}. {words}",
-        ["r", "l", "r", "r", "r"],
+        ["r", column_of_names((line.run.tag for line in lines), 0.24), "r", "r", "r"],
         ["Tier", "Run", found.measure, "95\u2009% interval", "Possible ranks"],
         [
             [
                 str(line.run.tier or "–"),
-                line.run.tag,
+                breakable(line.run.tag),
                 "not known" if line.run.unknown else line.value,
                 f"{line.low} – {line.high}",
                 line.ranks,
             ]
-            for line in ranking_figure(found).lines
+            for line in lines
         ],
     )
 
@@ -70,12 +71,12 @@ def _verdicts(found: RankingTable, about: str) -> str:
     names += ["Not known"] if figure.matrix.unknown else []
     rows = []
     for line in figure.lines:
-        cells = [line.tag, str(line.better), str(line.open), str(line.worse)]
+        cells = [breakable(line.tag), str(line.better), str(line.open), str(line.worse)]
         cells += [str(line.alike)] if figure.within else []
         rows.append(cells + ([str(line.unknown)] if figure.matrix.unknown else []))
     return table(
         f"To how many runs each is surely better or worse: {about}. {figure.matrix.description}",
-        ["l", *("r" for _ in names)],
+        [column_of_names((line.tag for line in figure.lines), 0.22), *("r" for _ in names)],
         ["Run", *names],
         rows,
     )
@@ -248,11 +249,11 @@ def _of_exclusions(row: Round, report: report_data.ReportData) -> Iterator[str]:
     for moved in without.all.measures if without.all else ():
         yield table(
             f"{moved.measure} if excluded work counted: places and values of all runs.",
-            ["l", "r", "r", "r", "r", "r", "r"],
+            [column_of_names((each.run for each in moved.runs), 0.13), *6 * "r"],
             ["Run", "Place", moved.measure, "Place then", "Then", "Move", "Half widths"],
             [
-                [each.run, each.place, each.value, each.other_place, each.other_value, each.move,
-                 each.half_widths]
+                [breakable(each.run), each.place, each.value, each.other_place, each.other_value,
+                 each.move, each.half_widths]
                 for each in moved.runs
             ],
         )  # fmt: skip
