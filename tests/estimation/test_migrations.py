@@ -112,7 +112,7 @@ def begun() -> Way:
     row = evaluation.drawn(judged)
     evaluation.judge(judged, JUDGED)
     held = Assignment.objects.order_by("pk")[0]
-    other = judgments.Saying(grade=1 - held.judgments.get().grade, key="another")
+    other = judgments.Saying(grade=0 if held.judgments.get().grade else 1, key="another")
     judgments.correct(assignment=held, by=held.assessor, saying=other, revision=1)
     evaluation.made_reports(row)
     pairs = factories.campaign(topics=1, slug="pairs")
