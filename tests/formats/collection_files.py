@@ -135,6 +135,17 @@ def without(number: int) -> Change:
     return change
 
 
+def only(wanted: Callable[[list[str]], bool]) -> Change:
+    """Keep the header, and the rows whose cells are wanted."""
+
+    def change(data: bytes) -> bytes:
+        header, *rows = data.decode().splitlines()
+        kept = [row for row in rows if wanted(row.split("\t"))]
+        return ("\n".join([header, *kept]) + "\n").encode()
+
+    return change
+
+
 def with_row(*cells: str) -> Change:
     return lambda data: data + "\t".join(cells).encode() + b"\n"
 

@@ -170,7 +170,7 @@ def test_nothing_is_told_of_batches_that_are_not_complete() -> None:
 
 GOOD = written(Case().collected(3))
 TOPIC, DOCNO = rows_of(GOOD, DRAWS)[0][:2]
-PARAMETERS = max(int(row[2]) for row in rows_of(GOOD, MODELS))
+PARAMETERS = [row[2] for row in rows_of(GOOD, MODELS)].index("0") + 1  # neighbors are the last
 CERTAIN = written(CASES["census"]().collected())
 PREDICTED = written(with_predictions().collected(2))
 COSTS = written(CASES["costs"]().collected(2))
@@ -229,7 +229,8 @@ ONE = "a number from 1e-60 to 1, found"
         (MODELS, cell(2, 0, "1"), 2, "batch", "a whole number from 2 to 4, found '1'"),
         (MODELS, cell(2, 0, "4"), 2, "batch", "a batch of steps.tsv.gz, found parameter 1 of lev"),
         (MODELS, cell(2, 1, "4"), 2, "level", "a whole number from 1 to 3, found '4'"),
-        (MODELS, cell(2, 2, "0"), 2, "parameter", "a whole number from 1 to"),
+        (MODELS, cell(2, 2, "-1"), 2, "parameter", "a whole number from 0 to"),
+        (MODELS, cell(2, 2, "0"), None, "parameter", "parameter 0 of level 1 in batch 2 once, fo"),
         (MODELS, cell(2, 3, "1e7"), 2, "coefficient", "from -1e+06 to 1e+06, found '1e7'"),
         (MODELS, cell(2, 3, "nan"), 2, "coefficient", "from -1e+06 to 1e+06, found 'nan'"),
         (MODELS, twice(2), None, "parameter", "parameter 1 of level 1 in batch 2 once, found it o"),
@@ -237,7 +238,6 @@ ONE = "a number from 1e-60 to 1, found"
         (DRAWS, cell(2, 1, "nobody"), 2, "docno", "a pair of pairs.tsv.gz with a size above 0, f"),
         (DRAWS, cell(2, 2, "0"), 2, "batch", "a whole number from 1 to 4, found '0'"),
         (DRAWS, cell(2, 2, "4"), 2, "batch", "a batch of steps.tsv.gz, found 4"),
-        (DRAWS, cell(2, 2, "2"), 2, "chance", "which follows from the steps, found"),
         (DRAWS, cell(2, 3, "0"), 2, "chance", f"{ONE} '0'"),
         (DRAWS, cell(2, 3, "1.1"), 2, "chance", f"{ONE} '1.1'"),
         (DRAWS, cell(2, 3, "inf"), 2, "chance", f"{ONE} 'inf'"),

@@ -4,27 +4,26 @@ import pytest
 
 from estimation.formats.collections.adaptive import PAIRS
 from estimation.formats.collections.adaptive_models import MODELS
-from estimation.formats.collections.archive import DRAWS
+from estimation.formats.collections.archive import DRAWS, JUDGMENTS
 from tests.core.test_core_adaptive_collection import CASES
 from tests.formats.collection_files import (
     cell,
     first,
+    only,
     repacked,
     rows_of,
-    with_row,
     without,
     written,
 )
 
 GOOD, RATIO = (written(CASES[name]().collected()) for name in ("plain", "ratio"))
-PARAMETERS = max(int(row[2]) for row in rows_of(GOOD, MODELS))
+PARAMETERS = [row[2] for row in rows_of(GOOD, MODELS)].index("0")
 
 
 def find_rows() -> list[tuple[int, list[str]]]:
     """Lines of what was found before batches were planned, with their cells."""
     rows = rows_of(RATIO, MODELS)
-    parameters = min(int(row[2]) for row in rows if int(row[2]) > PARAMETERS) - 1
-    assert parameters >= PARAMETERS
+    assert [row[2] for row in rows].index("0") == PARAMETERS
     return [(at, row) for at, row in enumerate(rows, start=2) if int(row[2]) > PARAMETERS]
 
 
@@ -60,6 +59,30 @@ def test_what_was_found_was_drawn_before() -> None:
     assert "finds of batches before" in told
 
 
-def test_finds_belong_to_ratios() -> None:
-    row = [*rows_of(GOOD, MODELS)[0][:2], str(PARAMETERS + 1), "1.0"]
-    assert first(repacked(GOOD, MODELS, with_row(*row)))[2] == "parameter"
+def test_chances_follow_from_what_was_judged_before() -> None:
+    """A pair in which nothing was found, told to be of the batch after its own."""
+    graded = {tuple(row[:2]) for row in rows_of(GOOD, JUDGMENTS) if row[2] != "0"}
+    rows = enumerate(rows_of(GOOD, DRAWS), start=2)
+    at = next(at for at, row in rows if row[2] == "1" and tuple(row[:2]) not in graded)
+    file, _, field, message = first(repacked(GOOD, DRAWS, cell(at, 2, "2")))
+    assert (file, field) == (f"c.zip/{DRAWS}", "chance")
+    assert "which follows from the steps, found" in message
+
+
+def of_earlier(archive: bytes) -> bytes:
+    """The same of a version that looked at no neighbors."""
+    return repacked(archive, MODELS, only(lambda row: row[2] != "0"))
+
+
+def test_finds_belong_to_ratios_and_to_models_that_look_at_neighbors() -> None:
+    for archive, refused in ((GOOD, True), (RATIO, False)):
+        _, _, field, message = first(of_earlier(archive))
+        assert (field == "parameter") == refused, message
+
+
+def test_a_level_without_neighbors_is_named() -> None:
+    rows = enumerate(rows_of(GOOD, MODELS), start=2)
+    number = next(at for at, row in rows if row[2] == "0")
+    file, _, field, message = first(repacked(GOOD, MODELS, without(number)))
+    assert (file, field) == (f"c.zip/{MODELS}", "coefficient")
+    assert f"{PARAMETERS + 1} coefficients in batch 2" in message

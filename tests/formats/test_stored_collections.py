@@ -8,7 +8,7 @@ import pytest
 
 from estimation.formats.collections.files import read_collection
 from judging.formats.problems import Problems
-from tests.formats.stored_collections import NUMBERS, STORED, collections, published
+from tests.formats.stored_collections import EARLIER, NUMBERS, STORED, collections, published
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 EXPECTED: dict[str, Any] = json.loads(NUMBERS.read_text())
@@ -16,7 +16,7 @@ EXPECTED: dict[str, Any] = json.loads(NUMBERS.read_text())
 
 def test_every_kind_is_stored() -> None:
     assert sorted(EXPECTED) == sorted(path.stem for path in STORED.glob("*.zip"))
-    assert sorted(EXPECTED) == sorted(name for name, _ in collections())
+    assert sorted(EXPECTED) == sorted([*EARLIER, *(name for name, _ in collections())])
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_numbers_are_those_that_were_published(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - EARLIER.keys()))
 def test_the_same_rounds_are_drawn_today(name: str) -> None:
     found = dict(collections())[name]
     assert list(differences(EXPECTED[name], published(found), name)) == []

@@ -13,10 +13,11 @@
     gives the chance to be judged by the end of that batch; the first is that of the batch itself.
 ``models.tsv.gz``
     batch, level, parameter, coefficient: what was learned before the batch, where anything was. The
-    parameters are the intercept, the numbers of `grades.Features`, the topics, and the runs. Where
-    the goal's measure is a ratio, chances hang on what was found too: parameters after these are
+    parameters, from 1, are the intercept, the numbers of `grades.Features`, the topics, and the
+    runs; 0 is that of neighbors. Chances hang on what was found too: parameters after these are
     the pairs, in the order of topics and docnos as bytes, and the number of one is the share of its
-    judgments that reached the level by then, above 0.
+    judgments that reached the level by then, above 0. Batches of earlier versions looked at no
+    neighbors, and have finds only where the goal's measure is a ratio.
 ``races.tsv.gz``
     See `races`: who was in the race for the best run, if the round looks for it.
 ``draws.tsv.gz``
@@ -41,7 +42,13 @@ from estimation.core.data.pool import Pool
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveStep
-from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
+from estimation.core.rounds.adaptive.state import (
+    FAMILIES,
+    AdaptivePlan,
+    AdaptiveState,
+    walk,
+    with_judged,
+)
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
@@ -147,7 +154,7 @@ def _check_batches(told: Mapping[str, Any], problems: Problems) -> None:
 def _forms(facts: RankedFacts) -> list[Form]:
     told, batches = facts.drawn, len(facts.drawn["steps"])
     most = 1 + MOST_FEATURES * (1 + told["predicted"]) + len(facts.topics) + len(facts.runs)
-    most += MAX_ENTRIES if told["measure"].family == "ratio" else 0  # the pairs
+    most += MAX_ENTRIES  # the pairs
     of_pairs = [real("size", 0.0, 1.0), real("belief", 0.0, 1.0 + SAME)]
     of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
     of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]
@@ -155,7 +162,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
     learned = [
         whole("batch", min(2, batches), batches),  # before the first nothing is known
         whole("level", 1, facts.max_grade),
-        whole("parameter", 1, most),
+        whole("parameter", 0, most),
         real("coefficient", -MAX_COEFFICIENT, MAX_COEFFICIENT),
     ]
     return [
@@ -218,7 +225,7 @@ def _rows(collection: RoundCollection) -> Iterator[Row]:
     yield ranked.list_rows(collection)
     yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
     yield _step_rows(state)
-    yield model_rows(state)
+    yield model_rows(state, plan.frame(collection.pool).features)
     if races.has_races(plan.goal):
         runs = [collection.pool.run_index(tag) for tag in plan.goal.runs]
         yield races.race_rows(state, np.array(runs, dtype=np.int64))
@@ -333,12 +340,13 @@ def _read_draws(
     reading.refuse(table, late, "batch", f"a batch of {STEPS}", batch.item)
     reading.go_on()
     table, place = table.ordered(place), np.sort(place)
+    pair, batches = frozen(place), frozen(table.whole("batch").astype(np.int32))
     state = AdaptiveState(
         seed=reading.facts.seeds[0] or "",
-        pair=frozen(place),
-        batch=frozen(table.whole("batch").astype(np.int32)),
+        pair=pair,
+        batch=batches,
         chance=frozen(table.numbers["chance"]),
-        steps=steps,
+        steps=with_judged(steps, pair, batches),
     )
     check_finds(reading, frame, state)
     _check_chances(reading, frame, state, table)

@@ -1,7 +1,7 @@
 """What batches of an adaptive round were planned by, as its judged collection has it.
 
-See `adaptive` for the columns. Of ratios, chances hang on what was found before a batch as well,
-which is told as it was then: a label that was corrected since changes no chance.
+See `adaptive` for the columns. Chances hang on what was found before a batch as well, which is told
+as it was then: a label that was corrected since changes no chance.
 """
 
 from typing import Any
@@ -12,36 +12,38 @@ from numpy.typing import NDArray
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import pair_name
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
-from estimation.core.rounds.adaptive.grades import Finds, LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.grades import Features, Finds, LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.state import AdaptiveState
 from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row
 
 MODELS = "models.tsv.gz"
+NEIGHBORS = 0  # the number of the parameter, the last of a model; pairs come after the others
 
 
-def model_rows(state: AdaptiveState) -> Row:
+def model_rows(state: AdaptiveState, features: Features) -> Row:
     """By batch, level and parameter."""
     empty = np.array([], dtype=np.int64)
     parts: list[tuple[NDArray[Any], ...]] = [(empty, empty, empty, empty.astype(np.float64))]
     for number, step in enumerate(state.steps, start=1):
         if step.model is not None:
             found = step.model.coefficients
-            level, parameter = np.indices(found.shape).reshape(2, -1)
+            level, place = np.indices(found.shape).reshape(2, -1)
+            parameter = np.where(place < features.parameters, place + 1, NEIGHBORS)
             batch = np.full(found.size, number)
-            parts.append((batch, step.model.levels[level], parameter + 1, found.ravel()))
+            parts.append((batch, step.model.levels[level], parameter, found.ravel()))
             if step.model.found is not None:
-                parts.append(_find_rows(number, step.model, step.model.found))
+                first = features.parameters + 1
+                parts.append(_find_rows(number, step.model.levels, step.model.found, first))
     names = ("batch", "level", "parameter", "coefficient")
     columns = dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     return MODELS, columns["batch"], columns
 
 
-def _find_rows(number: int, model: LearnedGrades, found: Finds) -> tuple[NDArray[Any], ...]:
+def _find_rows(number: int, levels: IntArray, found: Finds, first: int) -> tuple[NDArray[Any], ...]:
     """What was found by a batch: pairs after the parameters of its model."""
     level, at = np.nonzero(found.reach)
-    parameter = model.coefficients.shape[1] + 1 + found.pair[at]
-    return np.full(len(at), number), model.levels[level], parameter, found.reach[level, at]
+    return np.full(len(at), number), levels[level], first + found.pair[at], found.reach[level, at]
 
 
 def read_models(
@@ -60,38 +62,40 @@ def read_models(
     reading.refuse(table, batch > planned, "batch", "a batch of steps.tsv.gz", named)
     reading.refuse(table, ~np.isin(level, levels), "level", f"one of {listed}", named)
     wanted = f"one of the {parameters} parameters that the lists and predictions make"
-    pairs = len(frame.pool) if frame.design.measure.family == "ratio" else 0
-    reading.refuse(table, parameter > parameters + pairs, "parameter", wanted, named)
     share, of_pairs = table.numbers["coefficient"], parameter > parameters
+    with_neighbors = np.unique(batch[parameter == NEIGHBORS])
+    of_found = np.isin(batch, with_neighbors) | (frame.design.measure.family == "ratio")
+    foreign = (of_pairs & ~of_found) | (parameter > parameters + len(frame.pool))
+    reading.refuse(table, foreign, "parameter", wanted, named)
     wrong = of_pairs & ~((share > 0.0) & (share <= 1.0))
     reading.refuse(
         table, wrong, "coefficient", "a share of judgments, above 0 and at most 1", named
     )
     reading.go_on()
     learned, found = np.unique(batch[~of_pairs], return_counts=True)
-    for at in np.flatnonzero(found != len(levels) * parameters).tolist():
-        wanted = f"{parameters} coefficients in batch {learned[at]} for each of the levels {listed}"
+    needed = parameters + np.isin(learned, with_neighbors)
+    for at in np.flatnonzero(found != len(levels) * needed).tolist():
+        wanted = f"{needed[at]} coefficients in batch {learned[at]} for each of the levels {listed}"
         reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
     reading.go_on()
     homeless = of_pairs & ~np.isin(batch, learned)
     reading.refuse(table, homeless, "batch", "a batch with coefficients", named)
     reading.go_on()
-    order = np.lexsort((parameter, level, batch))
-    ordered = share[order][~of_pairs[order]]
-    grids = ordered.reshape(len(learned), len(levels), parameters)
+    last = np.where(parameter == NEIGHBORS, parameters + 1, parameter)
+    order = np.lexsort((last, level, batch))
+    grids = np.split(share[order][~of_pairs[order]], np.cumsum(found))[: len(found)]
     models = {}
     for number, grid in zip(learned.tolist(), grids, strict=True):
         own = np.flatnonzero(of_pairs & (batch == number))
         place = np.searchsorted(levels, level[own]), parameter[own] - parameters - 1
-        models[number] = LearnedGrades(
-            levels, frozen(grid), _finds(len(levels), *place, share[own])
-        )
+        finds = _finds(len(levels), *place, share[own])
+        knows = len(own) > 0 or number in with_neighbors
+        coefficients = frozen(grid.reshape(len(levels), -1))
+        models[number] = LearnedGrades(levels, coefficients, finds if knows else None)
     return models
 
 
-def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Finds | None:
-    if not len(pair):
-        return None
+def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Finds:
     pairs, at = np.unique(pair, return_inverse=True)
     reach = np.zeros((levels, len(pairs)))
     reach[level, at] = share

@@ -161,6 +161,10 @@ class AdaptiveFrame:
         )
         return self._per_cost(weights[self.at])
 
+    def _finds(self, model: LearnedGrades) -> Finds | None:
+        """What sizes hang on besides the model, where the measure is a ratio."""
+        return model.found if self.design.measure.family == "ratio" else None
+
     def _known(self, judged: BoolArray, found: Finds) -> Known:
         every = np.zeros(len(self.pool), dtype=np.bool_)
         every[self.at] = judged
@@ -227,11 +231,9 @@ class AdaptiveFrame:
         It follows from the design and from what is stored with the batch, which judgments that come
         later do not change.
         """
-        found = model.found
-        learned = () if found is None else (judged, found.pair, found.reach)
+        known = () if self._finds(model) is None else (judged,)
         leader, raced = (None, ()) if race is None else (race.leader, (race.priority,))
-        rested_on = (model.coefficients, *learned, *raced)
-        key = self._key, goal, leader, *map(array_digest, rested_on)
+        key = self._key, goal, leader, model.digests, *map(array_digest, (*known, *raced))
         work = lambda: frozen(self._weighted(model, judged, goal, race))  # noqa: E731
         return kept(self.pool.kept, "sizes", key, work, most=MOST_SIZES, size=len)
 
@@ -250,7 +252,7 @@ class AdaptiveFrame:
 
         As sizes, it follows from what is stored with the batch.
         """
-        key = self._drawable_key, array_digest(model.levels), array_digest(model.coefficients)
+        key = self._drawable_key, model.digests
         work = lambda: frozen(model.reach(self._drawable))  # noqa: E731
         return kept(self.pool.kept, "reached", key, work, most=MOST_REACHED, size=np.size)
 
@@ -263,7 +265,7 @@ class AdaptiveFrame:
     def _weighted(
         self, model: LearnedGrades, judged: BoolArray, goal: Goal, race: Race | None
     ) -> FloatArray:
-        reached, found = self.reached(model), model.found
+        reached, found = self.reached(model), self._finds(model)
         mean, square = self.moments(self.design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
         size = self._weights_at(reached, judged, found, goal, race) * self._spread(variance, found)

@@ -19,7 +19,7 @@ from ...sampling.random_numbers import (
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches, variance_of_topics
-from .grades import Finds, LearnedGrades, fit_grades
+from .grades import LearnedGrades, fit_grades
 from .race import race_of
 from .sampling import (
     AdaptiveStep,
@@ -235,12 +235,7 @@ class AdaptiveRound(DrawnRound):
         )
         shares = np.stack(list(columns), axis=1)
         before = self.sample.steps[-1].model if self.sample.steps else None
-        ratio = frame.design.measure.family == "ratio"
-        model = fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
-        if model is None or not ratio:
-            return model
-        useful = shares[:, 0] > 0.0
-        return replace(model, found=Finds(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
+        return fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,7 @@ from .grades import Finds, LearnedGrades
 from .sampling import AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ...data.pool import Pool
     from ...measures.table import Measure
@@ -231,15 +231,33 @@ class AdaptiveState:
             for each in numbers
         )
         pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
-        return cls(facts["seed"], pair, batch, chance, tuple(steps))
+        return cls(facts["seed"], pair, batch, chance, with_judged(steps, pair, batch))
+
+
+def with_judged(
+    steps: Iterable[AdaptiveStep], pair: IntArray, batch: Int32Array
+) -> tuple[AdaptiveStep, ...]:
+    """Tell models that know what was found which pairs were judged: those of batches before."""
+    return tuple(
+        step
+        if step.model is None
+        else replace(step, model=_knowing(step.model, pair[batch < each]))
+        for each, step in enumerate(steps, start=1)
+    )
+
+
+def _knowing(model: LearnedGrades, judged: IntArray) -> LearnedGrades:
+    found = model.found
+    return model if found is None else replace(model, found=replace(found, judged=frozen(judged)))
 
 
 def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
     levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
     if levels is None or coefficients is None:
         return None
-    found = None if pair is None or reach is None else Finds(pair, reach)
-    return LearnedGrades(levels, coefficients, found)
+    if pair is None or reach is None:
+        return LearnedGrades(levels, coefficients)
+    return LearnedGrades(levels, coefficients, Finds(pair, reach))
 
 
 def _race(arrays: dict[str, Any], number: int) -> Race | None:

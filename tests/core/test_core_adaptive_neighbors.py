@@ -1,0 +1,181 @@
+"""What a model of grades is told of a pair's neighbors, and that it learns from them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.rounds.adaptive import grades as module
+from estimation.core.rounds.adaptive.grades import (
+    AS_USUAL,
+    Features,
+    Finds,
+    LearnedGrades,
+    fit_grades,
+)
+
+TOPICS, RUNS, DEPTH = 12, 8, 20
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    """Two families of four runs, which return documents of their own in every topic."""
+    rng = np.random.default_rng(5)
+    topics = tuple(f"t{topic:02}" for topic in range(TOPICS))
+    runs = {}
+    for run in range(RUNS):
+        docnos = [
+            f"{'ab'[run % 2]}{at:02}".encode()
+            for _ in topics
+            for at in rng.permutation(2 * DEPTH)[:DEPTH]
+        ]
+        bounds = np.arange(TOPICS + 1) * DEPTH
+        runs[f"run{run}"] = RankedLists(topics, bounds, np.array(docnos))
+    return build_pool(list(topics), runs, depth=DEPTH)
+
+
+def clustered(pool: Pool) -> np.ndarray:
+    """In each topic documents of one family are relevant six times in ten, others hardly ever."""
+    rng = np.random.default_rng(6)
+    family = np.array([docno[:1] == b"a" for docno in pool.docno])
+    good = family == (pool.topic % 2 == 0)
+    return (rng.random(len(pool)) < np.where(good, 0.6, 0.03)).astype(float)
+
+
+def finds_of(pool: Pool, share: int = 3) -> Finds:
+    judged = np.arange(0, len(pool), share)
+    rng = np.random.default_rng(7)
+    first = rng.integers(0, 3, len(judged)) / 2.0
+    return Finds.of(judged, np.stack([first, np.where(first == 1.0, 0.5, 0.0)], axis=1))
+
+
+def by_hand(pool: Pool, finds: Finds) -> np.ndarray:
+    """The odds of every pair, from vectors of every two pairs of a topic."""
+    vectors = np.zeros((len(pool), len(pool.runs)))
+    pair = np.repeat(np.arange(len(pool)), np.diff(pool.indptr))
+    vectors[pair, pool.run] = 1.0 / np.sqrt(pool.rank)
+    vectors /= np.linalg.norm(vectors, axis=1)[:, None]
+    value = dict(zip(finds.judged.tolist(), finds.share.tolist(), strict=True))
+    rate = (sum(value.values()) + 0.5) / (len(value) + 1)
+    found = np.zeros(len(pool))
+    for one in range(len(pool)):
+        number = relevant = 0.0
+        for other, share in value.items():
+            if other != one and pool.topic[other] == pool.topic[one]:
+                number += vectors[one] @ vectors[other]
+                relevant += share * (vectors[one] @ vectors[other])
+        odds = (relevant + AS_USUAL * rate) / (number - relevant + AS_USUAL * (1 - rate))
+        found[one] = np.log(odds) - np.log(rate / (1 - rate))
+    return found
+
+
+def test_they_are_the_odds_of_relevant_neighbors(pool: Pool) -> None:
+    finds = finds_of(pool)
+    found = Features.of(pool).neighbors(finds)
+    np.testing.assert_allclose(found, by_hand(pool, finds), rtol=1e-5, atol=1e-6)
+    assert found.std() > 0.1
+
+
+def test_of_some_pairs_they_are_what_they_are_of_all(pool: Pool) -> None:
+    features, finds = Features.of(pool), finds_of(pool)
+    some = np.union1d(finds.judged, np.arange(0, len(pool), 7))
+    assert np.array_equal(features.of_pairs(some).neighbors(finds), features.neighbors(finds)[some])
+
+
+def test_where_nothing_was_judged_nothing_is_told(pool: Pool) -> None:
+    finds = finds_of(pool)
+    first = Finds.of(
+        finds.judged[pool.topic[finds.judged] > 0],
+        np.repeat(finds.share[pool.topic[finds.judged] > 0, None], 2, axis=1),
+    )
+    found = Features.of(pool).neighbors(first)
+    np.testing.assert_allclose(found[pool.topic == 0], 0.0, atol=1e-12)
+    assert np.abs(found[pool.topic > 0]).min() > 0.0
+    nothing = Finds.of(finds.judged[:0], np.zeros((0, 2)))
+    np.testing.assert_allclose(Features.of(pool).neighbors(nothing), 0.0, atol=1e-12)
+
+
+def test_a_pair_does_not_count_for_itself_and_others_of_its_topic_do(pool: Pool) -> None:
+    """Two labels change places, so that the rate of all stays what it was."""
+    features, judged = Features.of(pool), np.arange(0, len(pool), 3)
+    own, other = 0, int(np.flatnonzero(pool.topic[judged] == 5)[0])
+    shares = np.zeros((len(judged), 1))
+    shares[own] = 1.0
+    before = features.neighbors(Finds.of(judged, shares))
+    shares[[own, other]] = shares[[other, own]]
+    after = features.neighbors(Finds.of(judged, shares))
+    topic = pool.topic[judged[own]]
+    assert after[judged[own]] == pytest.approx(before[judged[own]], abs=1e-12)
+    alike = (pool.topic == topic) & (after < before - 1e-6)
+    assert np.count_nonzero(alike) > 3
+    others = ~np.isin(pool.topic, [topic, 5])
+    np.testing.assert_allclose(after[others], before[others], atol=1e-12)
+
+
+def deviance(pool: Pool, labels: np.ndarray) -> float:
+    """Of what a model that learned from one pair in four says of the others."""
+    features, judged = Features.of(pool), np.arange(0, len(pool), 4)
+    model = fit_grades(features, judged, labels[judged, None], levels=np.array([1]))
+    assert model is not None
+    left = np.setdiff1d(np.arange(len(pool)), judged)
+    said, label = model.reach(features)[0][left], labels[left]
+    return float(-np.mean(label * np.log(said) + (1.0 - label) * np.log(1.0 - said)))
+
+
+def test_where_relevant_documents_are_neighbors_a_model_learns_it(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = clustered(pool)
+    learned = deviance(pool, labels)
+    shuffled = np.random.default_rng(8).permutation(labels)
+    by_chance = deviance(pool, shuffled)
+
+    def itself_too(self: Features, finds: Finds) -> np.ndarray:
+        """The twin: a judged pair tells its own label."""
+        found = odds(self, finds)
+        found[np.searchsorted(self.pair, finds.judged)] += 4.0 * finds.share
+        return found
+
+    odds = Features.neighbors
+    monkeypatch.setattr(Features, "neighbors", itself_too)
+    assert learned < 0.9 * deviance(pool, labels)
+    monkeypatch.setattr(Features, "neighbors", lambda self, finds: np.zeros(len(self.pair)))
+    assert learned < 0.8 * deviance(pool, labels)
+    assert by_chance < 1.02 * deviance(pool, shuffled)
+
+
+def test_models_of_earlier_versions_say_what_they_said(pool: Pool) -> None:
+    features, rng = Features.of(pool), np.random.default_rng(9)
+    coefficients = rng.normal(size=(1, features.parameters))
+    earlier = LearnedGrades(np.array([1]), coefficients)
+    said = np.clip(special.expit(features.scores(coefficients[0])), 1e-4, 1.0 - 1e-4)
+    assert np.array_equal(earlier.reach(features)[0], said)
+    assert np.array_equal(replace(earlier, found=finds_of(pool)).reach(features)[0], said)
+    longer = np.append(coefficients, [[1.0]], axis=1)
+    later = LearnedGrades(np.array([1]), longer, finds_of(pool))
+    assert not np.array_equal(later.reach(features)[0], said)
+
+
+def test_a_model_begins_where_one_of_an_earlier_version_ended(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[np.ndarray | None] = []
+    fit: Callable = module._logistic
+
+    def noting(rows, shares, ridge, start):
+        begun.append(start)
+        return fit(rows, shares, ridge, start)
+
+    monkeypatch.setattr(module, "_logistic", noting)
+    features, labels, judged = Features.of(pool), clustered(pool), np.arange(0, len(pool), 4)
+    earlier = LearnedGrades(np.array([1]), np.ones((1, features.parameters)))
+    given = {"levels": np.array([1]), "before": earlier}
+    model = fit_grades(features, judged, labels[judged, None], **given)
+    assert model is not None
+    assert model.knows_neighbors(features)
+    assert begun[0] is not None
+    assert begun[0].tolist() == [1.0] * features.parameters + [0.0]
