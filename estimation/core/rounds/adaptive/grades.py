@@ -50,7 +50,7 @@ MOST_FITTED = 8192  # judged pairs that a model is fitted to
 LEAST_JUDGED, LEAST_FOUND = 12, 2  # before anything is learned
 DECIMALS = 6  # of coefficients, so that no result hangs on the last bits of a fit
 LEAST_CHANCE = 1e-4
-AS_USUAL = 3.0  # neighbors that count as if they were as all judged pairs are
+AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
 ENOUGH = {"maxiter": 300, "ftol": 1e-8, "gtol": 1e-4}
 
 
