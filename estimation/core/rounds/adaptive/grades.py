@@ -37,6 +37,7 @@ from scipy import optimize, sparse, special
 
 from ...arrays import FloatArray, Int32Array, IntArray, SparseMatrix, array_digest, frozen
 from ...data.pool_ranks import best_rank, number_of_runs
+from ...estimates.rows import rows_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,8 +161,8 @@ class Features:
         ends = np.append(starts[1:], len(at))[: len(starts)]
         places = (each.tolist() for each in (first, last, starts, ends))
         for start, end, judged, until in zip(*places, strict=True):
-            sums = known[judged:until].T @ both[judged:until]
-            counted[start:end] = self.likeness[start:end] @ sums
+            sums = rows_between(known, judged, until).T @ both[judged:until]
+            counted[start:end] = rows_between(self.likeness, start, end) @ sums
         counted[at] -= both
         relevant, number = np.maximum(counted, 0.0).T
         rate = (share.sum() + 0.5) / (len(share) + 1.0)
