@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import special
 
+from estimation.core.archives import read_archive, write_archive
+from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive import grades as module
 from estimation.core.rounds.adaptive.grades import (
     AS_USUAL,
@@ -17,8 +21,17 @@ from estimation.core.rounds.adaptive.grades import (
     LearnedGrades,
     fit_grades,
 )
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import (
+    OF_MODELS,
+    STATE_FORMAT,
+    AdaptiveState,
+)
+from estimation.core.rounds.evaluation import evaluate
+from tests.core.test_core_adaptive import plan_for
 
 TOPICS, RUNS, DEPTH = 12, 8, 20
+DCG = parse_measure("DCG@10")
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +192,91 @@ def test_a_model_begins_where_one_of_an_earlier_version_ended(
     assert model.knows_neighbors(features)
     assert begun[0] is not None
     assert begun[0].tolist() == [1.0] * features.parameters + [0.0]
+
+
+# ------------------------------------------------------------------------------ what is stored
+
+
+def judged_round(pool: Pool, labels: np.ndarray, *, corrected: bool = False) -> AdaptiveRound:
+    """Four batches; before the last one, labels of some finds are corrected."""
+    plan = plan_for(pool, measure=DCG, budget=120, batches=4, max_grade=1, reported=[])
+    drawn, said = AdaptiveRound.begin(pool, plan, seed="stored"), labels.copy()
+    while drawn.planned < drawn.batches:
+        pairs = drawn.pairs(pool)
+        if corrected and drawn.planned == 3:
+            first = drawn.sample.of_batch(1)
+            said[first[said[first] > 0][:3]] = 0.0
+        drawn = drawn.extended(pool, labels=LabelRows(pairs, said[pairs].astype(np.int64)))
+    return drawn
+
+
+def finds_in(state: AdaptiveState) -> list[Finds]:
+    return [step.model.found for step in state.steps if step.model and step.model.found]
+
+
+def assert_same_finds(one: AdaptiveState, other: AdaptiveState) -> None:
+    pairs = zip(finds_in(one), finds_in(other), strict=True)
+    for before, after in pairs:
+        for name in ("pair", "reach", "judged"):
+            assert np.array_equal(getattr(before, name), getattr(after, name)), name
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_what_was_found_is_stored_by_what_changed(
+    pool: Pool, tmp_path: Path, corrected: bool
+) -> None:
+    state = judged_round(pool, clustered(pool), corrected=corrected).sample
+    assert len(finds_in(state)) == 3
+    state.save(tmp_path / "state")
+    assert_same_finds(AdaptiveState.load(tmp_path / "state"), state)
+    numbers = [f"found {batch}" for batch in (2, 3, 4)]
+    names = [f"{kind} {batch}" for kind in OF_MODELS for batch in (2, 3, 4)]
+    constants = [f"constants {batch}" for batch in (1, 2, 3, 4)]
+    _, arrays = read_archive(
+        tmp_path / "state", STATE_FORMAT, ["pair", "batch", "chance", *constants], optional=names
+    )
+    stored = sum(len(arrays[name]) for name in numbers)
+    ever = np.unique(np.concatenate([each.pair for each in finds_in(state)]))
+    lost = np.setdiff1d(finds_in(state)[0].pair, finds_in(state)[-1].pair)
+    assert (len(lost) > 0) == corrected
+    assert stored == len(ever) + len(lost)
+    assert stored < sum(len(each.pair) for each in finds_in(state))
+
+
+def test_what_earlier_versions_stored_is_all_of_it(pool: Pool, tmp_path: Path) -> None:
+    """With every batch all finds, and no fact that says that they are changes."""
+    state = judged_round(pool, clustered(pool)).sample
+    arrays = {"pair": state.pair, "batch": state.batch, "chance": state.chance}
+    for number, step in enumerate(state.steps, start=1):
+        arrays[f"constants {number}"] = step.constants
+        if step.model is not None and step.model.found is not None:
+            arrays[f"levels {number}"] = step.model.levels
+            arrays[f"coefficients {number}"] = step.model.coefficients
+            arrays[f"found {number}"] = step.model.found.pair
+            arrays[f"reach {number}"] = step.model.found.reach
+    facts = {"seed": state.seed, "batches": state.batches}
+    write_archive(tmp_path / "state", STATE_FORMAT, facts, arrays)
+    assert_same_finds(AdaptiveState.load(tmp_path / "state"), state)
+
+
+def test_a_round_of_an_earlier_version_goes_on(pool: Pool, tmp_path: Path) -> None:
+    """Its models have no coefficient of neighbors and no finds; the next one has both."""
+    drawn, labels = judged_round(pool, clustered(pool)), clustered(pool).astype(np.int64)
+    parameters = drawn.design.frame(pool).features.parameters
+    first = drawn.sample.first(3)
+    earlier = [
+        step.model and LearnedGrades(step.model.levels, step.model.coefficients[:, :parameters])
+        for step in first.steps
+    ]
+    steps = (replace(step, model=model) for step, model in zip(first.steps, earlier, strict=True))
+    replace(first, steps=tuple(steps)).save(tmp_path / "state")
+    begun = replace(drawn, sample=AdaptiveState.load(tmp_path / "state"))
+    assert finds_in(begun.sample) == []
+    pairs = begun.pairs(pool)
+    longer = begun.extended(pool, labels=LabelRows(pairs, labels[pairs]))
+    (found,) = finds_in(longer.sample)
+    assert np.array_equal(found.judged, pairs)
+    pairs = longer.pairs(pool)
+    given = {"labels": LabelRows(pairs, labels[pairs]), "measures": [DCG], "max_grade": 1}
+    told = evaluate(pool, longer, **given)
+    assert np.isfinite(told.results[0].estimate.value).all()

@@ -228,6 +228,19 @@ class Finds:
         useful = reached[:, 0] > 0.0
         return cls(frozen(judged[useful]), frozen(reached[useful].T.copy()), frozen(judged))
 
+    def since(self, before: Finds) -> tuple[IntArray, FloatArray]:
+        """Return the pairs whose shares are others than before, and these, (L, c)."""
+        pair, (was, now) = _side_by_side(len(self.reach), before, self)
+        changed = np.any(was != now, axis=0)
+        return pair[changed], now[:, changed]
+
+    def with_changes(self, pair: IntArray, reach: FloatArray) -> Finds:
+        """Return the same with other shares of some pairs, as `since` tells them."""
+        every, (was, now) = _side_by_side(len(reach), self, Finds(pair, reach))
+        shares = np.where(np.isin(every, pair), now, was)
+        found = shares.any(axis=0)
+        return Finds(frozen(every[found]), frozen(shares[:, found]))
+
     @property
     def share(self) -> FloatArray:
         """The mean share of the judgments of each judged pair that reach a level, (n,)."""
@@ -239,6 +252,16 @@ class Finds:
     def digests(self) -> tuple[bytes, ...]:
         """What they are found by."""
         return tuple(map(array_digest, (self.judged, self.pair, self.reach)))
+
+
+def _side_by_side(levels: int, *several: Finds) -> tuple[IntArray, list[FloatArray]]:
+    """All pairs that are found in any, and their shares in each, 0 where they are not found."""
+    pair = np.unique(np.concatenate([each.pair for each in several]))
+    shares = [np.zeros((levels, len(pair))) for _ in several]
+    for each, found in zip(several, shares, strict=True):
+        if len(each.pair):
+            found[:, np.searchsorted(pair, each.pair)] = each.reach
+    return pair, shares
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estima
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
 OF_RACES = "leader", "priority"
+NOTHING_FOUND = Finds(np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
 
 
 class AdaptiveError(ValueError):
@@ -203,18 +204,20 @@ class AdaptiveState:
     def save(self, file: ArchiveFile) -> None:
         """Write the state to a path or a binary file."""
         arrays: dict[str, Any] = {"pair": self.pair, "batch": self.batch, "chance": self.chance}
+        before = NOTHING_FOUND
         for number, step in enumerate(self.steps, start=1):
             arrays[f"constants {number}"] = step.constants
             if step.model is not None:
                 arrays[f"levels {number}"] = step.model.levels
                 arrays[f"coefficients {number}"] = step.model.coefficients
                 if step.model.found is not None:
-                    arrays[f"found {number}"] = step.model.found.pair
-                    arrays[f"reach {number}"] = step.model.found.reach
+                    changes = step.model.found.since(before)
+                    arrays[f"found {number}"], arrays[f"reach {number}"] = changes
+                    before = step.model.found
             if step.race is not None:
                 arrays[f"leader {number}"] = np.array([step.race.leader])
                 arrays[f"priority {number}"] = step.race.priority
-        facts = {"seed": self.seed, "batches": self.batches}
+        facts = {"seed": self.seed, "batches": self.batches, "found": "changes"}
         write_archive(file, STATE_FORMAT, facts, arrays)
 
     @classmethod
@@ -226,9 +229,10 @@ class AdaptiveState:
         learned = [f"{kind} {each}" for each in numbers for kind in (*OF_MODELS, *OF_RACES)]
         _, arrays = read_archive(file, STATE_FORMAT, needed, optional=learned)
         arrays = {name: frozen(array) for name, array in arrays.items()}
+        models = _models(arrays, numbers, changes=facts.get("found") == "changes")
         steps = (
-            AdaptiveStep(_model(arrays, each), arrays[f"constants {each}"], _race(arrays, each))
-            for each in numbers
+            AdaptiveStep(model, arrays[f"constants {each}"], _race(arrays, each))
+            for each, model in zip(numbers, models, strict=True)
         )
         pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
         return cls(facts["seed"], pair, batch, chance, with_judged(steps, pair, batch))
@@ -251,13 +255,21 @@ def _knowing(model: LearnedGrades, judged: IntArray) -> LearnedGrades:
     return model if found is None else replace(model, found=replace(found, judged=frozen(judged)))
 
 
-def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
-    levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
-    if levels is None or coefficients is None:
-        return None
-    if pair is None or reach is None:
-        return LearnedGrades(levels, coefficients)
-    return LearnedGrades(levels, coefficients, Finds(pair, reach))
+def _models(
+    arrays: dict[str, Any], numbers: Iterable[int], *, changes: bool
+) -> Iterator[LearnedGrades | None]:
+    """What each batch was planned by. Its finds are told by what changed since the last of them;
+    earlier versions stored all of them with every batch."""
+    before = NOTHING_FOUND
+    for number in numbers:
+        levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
+        if levels is None or coefficients is None:
+            yield None
+        elif pair is None or reach is None:
+            yield LearnedGrades(levels, coefficients)
+        else:
+            before = (before if changes else NOTHING_FOUND).with_changes(pair, reach)
+            yield LearnedGrades(levels, coefficients, before)
 
 
 def _race(arrays: dict[str, Any], number: int) -> Race | None:
