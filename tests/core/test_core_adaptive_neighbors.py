@@ -147,16 +147,16 @@ def test_where_relevant_documents_are_neighbors_a_model_learns_it(
     shuffled = np.random.default_rng(8).permutation(labels)
     by_chance = deviance(pool, shuffled)
 
-    def itself_too(self: Features, finds: Finds) -> np.ndarray:
+    def itself_too(self: Features, some: Features, finds: Finds) -> np.ndarray:
         """The twin: a judged pair tells its own label."""
-        found = odds(self, finds)
-        found[np.searchsorted(self.pair, finds.judged)] += 4.0 * finds.share
-        return found
+        share = np.zeros(len(self.pair))
+        share[np.searchsorted(self.pair, finds.judged)] = finds.share
+        return odds(self, some, finds) + 4.0 * share[np.searchsorted(self.pair, some.pair)]
 
-    odds = Features.neighbors
-    monkeypatch.setattr(Features, "neighbors", itself_too)
+    odds = Features.neighbors_of
+    monkeypatch.setattr(Features, "neighbors_of", itself_too)
     assert learned < 0.9 * deviance(pool, labels)
-    monkeypatch.setattr(Features, "neighbors", lambda self, finds: np.zeros(len(self.pair)))
+    monkeypatch.setattr(Features, "neighbors_of", lambda _, some, finds: np.zeros(len(some.pair)))
     assert learned < 0.8 * deviance(pool, labels)
     assert by_chance < 1.02 * deviance(pool, shuffled)
 

@@ -153,17 +153,23 @@ class Features:
 
         All judged pairs must be among the n pairs.
         """
+        return self.neighbors_of(self, finds)
+
+    def neighbors_of(self, some: Features, finds: Finds) -> FloatArray:
+        """Return the same of some of the n pairs, shape (m,)."""
         at, share = np.searchsorted(self.pair, finds.judged), finds.share
         both = np.stack([share, np.ones(len(share))], axis=1)
-        known, counted = self.likeness[at], np.zeros((len(self.topic), 2))
+        known, counted = self.likeness[at], np.zeros((len(some.topic), 2))
         topics, starts = np.unique(self.topic[at], return_index=True)
-        first, last = (np.searchsorted(self.topic, topics, side=side) for side in ("left", "right"))
+        first, last = (np.searchsorted(some.topic, topics, side=side) for side in ("left", "right"))
         ends = np.append(starts[1:], len(at))[: len(starts)]
         places = (each.tolist() for each in (first, last, starts, ends))
         for start, end, judged, until in zip(*places, strict=True):
             sums = rows_between(known, judged, until).T @ both[judged:until]
-            counted[start:end] = rows_between(self.likeness, start, end) @ sums
-        counted[at] -= both
+            counted[start:end] = rows_between(some.likeness, start, end) @ sums
+        itself = np.minimum(np.searchsorted(some.pair, finds.judged), len(some.pair) - 1)
+        own = some.pair[itself] == finds.judged
+        counted[itself[own]] -= both[own]
         relevant, number = np.maximum(counted, 0.0).T
         rate = (share.sum() + 0.5) / (len(share) + 1.0)
         others = np.maximum(number - relevant, 0.0) + AS_USUAL * (1.0 - rate)
@@ -338,9 +344,9 @@ def fit_grades(
     if judged < LEAST_JUDGED or not LEAST_FOUND <= found <= judged - LEAST_FOUND:
         return None
     every = max(1, -(-judged // MOST_FITTED))
-    known, finds = features.of_pairs(pairs), Finds.of(pairs, reached)
-    neighbors = sparse.csr_array(known.neighbors(finds)[:, None])
-    rows = sparse.csr_array(sparse.hstack([known.matrix(), neighbors]))[::every]
+    some, finds = features.of_pairs(pairs[::every]), Finds.of(pairs, reached)
+    neighbors = sparse.csr_array(features.neighbors_of(some, finds)[:, None])
+    rows = sparse.csr_array(sparse.hstack([some.matrix(), neighbors]))
     fitted = [
         _logistic(rows, column[::every], features.ridge, start)
         for column, start in zip(reached.T, _begin(before, len(levels), rows.shape[1]), strict=True)
