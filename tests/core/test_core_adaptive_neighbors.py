@@ -28,7 +28,10 @@ from estimation.core.rounds.adaptive.state import (
     AdaptiveState,
 )
 from estimation.core.rounds.evaluation import evaluate
-from tests.core.test_core_adaptive import plan_for
+from tests.core.test_core_adaptive import begun, eager, every_round, plan_for
+from tests.core.test_core_adaptive import pool as tiny
+
+__all__ = ["eager", "tiny"]  # fixtures
 
 TOPICS, RUNS, DEPTH = 12, 8, 20
 DCG = parse_measure("DCG@10")
@@ -192,6 +195,20 @@ def test_a_model_begins_where_one_of_an_earlier_version_ended(
     assert model.knows_neighbors(features)
     assert begun[0] is not None
     assert begun[0].tolist() == [1.0] * features.parameters + [0.0]
+
+
+def test_models_of_the_enumerated_rounds_look_at_neighbors(tiny: Pool, eager: None) -> None:
+    """So what is shown by all samples of a tiny round is shown of such models."""
+    plan = plan_for(tiny)
+    models = [
+        step.model
+        for _, drawn in every_round(tiny, begun(plan), batches=2)
+        for step in drawn.sample.steps
+        if step.model is not None
+    ]
+    looking = [model for model in models if np.abs(model.coefficients[:, -1]).max() > 0.01]
+    assert 4 * len(looking) > len(models) > 100
+    assert all(model.knows_neighbors(plan.frame(tiny).features) for model in models)
 
 
 # ------------------------------------------------------------------------------ what is stored
