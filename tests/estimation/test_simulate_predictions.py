@@ -1,8 +1,10 @@
 """``manage.py simulate`` with predicted grades: for the prior, the estimate, or both."""
 
+import re
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError
 
 from tests.estimation.simulations import Simulate, rows, simulated, write_collection
 
@@ -75,3 +77,22 @@ def test_an_adaptive_round_learns_from_several_predictions(
     assert several < 0.9 * usual
     assert also < 0.9 * usual
     assert also != several
+
+
+def test_predictions_that_are_of_no_pair_are_refused(simulate: Simulate, folder: Path) -> None:
+    """As when document numbers are written otherwise than in the runs."""
+    predicted = folder / "predicted.txt"
+    lines = [line.split() for line in (folder / "qrels.txt").read_text().splitlines()]
+    predicted.write_text("".join(f"{t} 0 b'{d}' {g}\n" for t, _, d, g in lines))
+    with pytest.raises(CommandError, match="are of none of the pool's pairs: topic and docno"):
+        simulate("--budget", "20", "--trials", "2", "--predictions", str(predicted))
+
+
+def test_pairs_without_a_prediction_are_counted(simulate: Simulate, folder: Path) -> None:
+    predicted = folder / "predicted.txt"
+    line = (folder / "qrels.txt").read_text().splitlines()[0]
+    predicted.write_text(f"{line}\n")
+    shown = simulate(
+        "--budget", "20", "--trials", "2", "--method", "adaptive", "--predictions", str(predicted)
+    )
+    assert re.search(r"\d+ of the \d+ pairs of the pool have no predicted grade\.", shown)

@@ -232,7 +232,7 @@ class _Field:
             plan.measure.max_utility(best)
         except MeasureError as error:
             raise CommandError(f"--measure {plan.measure}: {error}.") from None
-        read = [predicted_of(pool, read_predicted(path, max_grade=best)) for path in plan.predicted]
+        read = [_predicted(pool, path, max_grade=best) for path in plan.predicted]
         predicted = None
         if read:
             predicted = read[0] if len(read) == 1 else np.stack(read, axis=1)
@@ -263,6 +263,14 @@ class _Field:
             for goal in goals
             for budget in _budgets(plan, self.pool)
         ]
+
+
+def _predicted(pool: Pool, path: Path, *, max_grade: int) -> FloatArray:
+    found = predicted_of(pool, read_predicted(path, max_grade=max_grade))
+    if np.isnan(found).all():
+        about = "topic and docno must be those of the runs"
+        raise CommandError(f"predicted grades {path} are of none of the pool's pairs: {about}.")
+    return found
 
 
 def _goal(plan: SimulationPlan, collection: JudgedCollection, kind: str) -> Goal:
@@ -330,6 +338,10 @@ def _notes(collection: JudgedCollection, field: _Field) -> Iterator[str]:
     if field.unjudged:
         pairs = f"{field.unjudged} of the {len(field.pool)} pairs of the pool"
         yield f"{pairs} are not judged and count as grade 0."
+    if field.predicted is not None:
+        missing = np.isnan(field.predicted.reshape(len(field.pool), -1)).sum(axis=0)
+        for number in missing[missing > 0].tolist():
+            yield f"{number} of the {len(field.pool)} pairs of the pool have no predicted grade."
 
 
 class _Bar:
