@@ -32,24 +32,30 @@ Withheld is (`Reason.FEW_RELEVANT`)
 * a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
   standard error is a large share of the mean of the two values.
 
+One relevant document that nobody judged may turn a tie into a verdict, where next to all that
+matters is judged and next to nothing is expected of the rest; and it moves the value of a run by
+more than a normal distribution gives a chance to. Rounds that say which pairs were not judged
+(`knowledge_at`) have limits and verdicts that allow for it, as those of sums of gains do
+(`uncertainty.Missed`): documents of a run raise it, and those of others take from it.
+
 No estimated value depends on any of this, so that it biases none; what is withheld does
 depend on the judgments, through the outlook and the values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import share_of
+from ..arrays import column_sums, share_of
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
-from .uncertainty import variances, variances_of_differences
+from .uncertainty import Missed, variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
@@ -84,12 +90,17 @@ class RatioKnowledge:
     finds : ndarray of float64, shape (k, k)
         Finds that carry each value and difference, at least 1: without any, a variance is the
         expected one, and no noisier for that.
+    missed, elsewhere : Missed or None
+        What is expected of relevant pairs that were not judged: what they would add to runs that
+        return them, and take from those that do not. None: nothing is allowed for a single one.
     """
 
     expected: FloatArray
     unknown: Reasons
     difference_unknown: Reasons
     finds: FloatArray
+    missed: Missed | None = None
+    elsewhere: Missed | None = None
 
     @property
     def freedom(self) -> FloatArray:
@@ -107,8 +118,17 @@ def ratio_knowledge(
     return knowledge_at(AtOutlook.of(pool, measure, drawn, outlook), measure, found)
 
 
-def knowledge_at(at: AtOutlook, measure: Measure, found: RatioEstimate) -> RatioKnowledge:
-    """Work out the same from a linearization at an outlook."""
+def knowledge_at(
+    at: AtOutlook,
+    measure: Measure,
+    found: RatioEstimate,
+    *,
+    unjudged: BoolArray | None = None,
+) -> RatioKnowledge:
+    """Work out the same from a linearization at an outlook.
+
+    With the pairs that were not judged, (N,), it is allowed for what a single one would change.
+    """
     spread, left = at.covariance(measure), found.bias_left
     if left is None:
         left = at.bias() - found.bias
@@ -128,6 +148,8 @@ def knowledge_at(at: AtOutlook, measure: Measure, found: RatioEstimate) -> Ratio
         unknown=_reasons(biased | _vague_values(found, expected)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
+        missed=None if unjudged is None else at.missed(unjudged),
+        elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
     )
 
 
@@ -232,6 +254,52 @@ class AtOutlook:
         below = self.tangent.topic_slope
         mixed = _cross_sums(more[:, None] * self._together, below)
         return own - mixed - mixed.T + _cross_sums(below * (more * self._variance)[:, None], below)
+
+    def missed(self, unjudged: BoolArray) -> Missed:
+        """Return what unjudged pairs, (N,), would add to the runs that return them.
+
+        Each is taken for as likely as its square tells, and for as good as can be.
+        """
+        frame, some = self.tangent.frame, np.flatnonzero(unjudged | (self.factor > 0.0))
+        rows, topic, runs = self.tangent.slopes[some], frame.topic[some], frame.runs
+        at = np.repeat(np.arange(len(some)), np.diff(rows.indptr))
+        step = rows.data * frame.gains.gain.sum() - self._taken[topic[at], rows.indices]
+        step = np.maximum(step, 0.0)
+        open_pairs, squares = unjudged[some][at], step**2
+        likely = step * open_pairs * self.squares[some][at]
+        total, cubes, left, sampled = (
+            column_sums(rows.indices, each, number=runs)
+            for each in (likely, likely * squares, open_pairs * squares, ~open_pairs * squares)
+        )
+        largest = np.zeros(runs)
+        np.maximum.at(largest, rows.indices, squares)
+        expected = replace(self, factor=unjudged.astype(np.float64)).tangent_covariance()
+        left = share_of(left, of=sampled + largest)
+        return Missed(expected, np.sqrt(share_of(cubes, of=total)), left)
+
+    def missed_elsewhere(self, unjudged: BoolArray) -> Missed:
+        """Return what they would take from runs that do not return them, of values alone."""
+        per_topic, step = self.tangent.frame.per_topic, np.maximum(self._taken, 0.0)
+        likely = per_topic(unjudged * self.squares)[:, None]
+        left = per_topic(unjudged.astype(np.float64))[:, None]
+        sampled = per_topic((~unjudged & (self.factor > 0.0)).astype(np.float64))[:, None]
+        squares = step**2
+        total, cubes, expected = (
+            (likely * each).sum(axis=0) for each in (step, step * squares, squares)
+        )
+        of = (sampled * squares).sum(axis=0) + squares.max(axis=0, initial=0.0)
+        return Missed(
+            np.diag(expected / self.tangent.frame.gains.gain.sum() ** 2),
+            np.sqrt(share_of(cubes, of=total)),
+            share_of((left * squares).sum(axis=0), of=of),
+        )
+
+    @cached_property
+    def _taken(self) -> FloatArray:
+        """What a pair of the best utility takes from a value through the denominator, (T, k)."""
+        tangent = self.tangent
+        falls = (tangent.frame.gains.gain[:, None] * tangent.level_slope).sum(axis=0)
+        return np.asarray(tangent.topic_slope * falls[:, None], dtype=np.float64)
 
     def bias(self) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""

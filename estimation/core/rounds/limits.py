@@ -60,6 +60,11 @@ def with_intervals(
         difference_unknown = unknown_differences(usual, estimate.covariance, expected)
         few = few_finds(estimate.carried, estimate.covariance, expected)
         low, high = value_limits(estimate, unseen, variance, confidence=confidence)
+    missed = None if unseen is None else unseen.missed
+    if ratios is not None and ratios.missed is not None and ratios.elsewhere is not None:
+        missed = ratios.missed
+        high = np.maximum(high, value + missed.least_reach(confidence=confidence))
+        low = np.minimum(low, value - ratios.elsewhere.least_reach(confidence=confidence))
     low = np.maximum(low, 0.0)
     return EstimatorResult(
         value=value,
@@ -75,7 +80,5 @@ def with_intervals(
         expected=expected,
         finds=finds,
         noise=np.diag(estimate.noise).copy(),
-        difference_least=None
-        if unseen is None or unseen.missed is None
-        else unseen.missed.least_errors(confidence=confidence),
+        difference_least=None if missed is None else missed.least_errors(confidence=confidence),
     )

@@ -194,7 +194,8 @@ class _Question:
         scope, weights, pairs, rows = self.scope, self.weights, self.pairs, self.rows
         line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
         found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
-        known = knowledge_at(line.at, measure, found)
+        unjudged = scope.marked(weights.on_label == 0.0)
+        known = knowledge_at(line.at, measure, found, unjudged=unjudged)
         highest, confidence = self._highest(measure), self.asked.at_this_look
         shown = with_intervals(found.estimate, None, confidence, highest, ratios=known)
         more = {"ratio_bias": found.bias, "relevant_found": found.found}

@@ -1,0 +1,140 @@
+"""What one relevant document that nobody judged may change of ratios from adaptive rounds."""
+
+import numpy as np
+import pytest
+
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.data.scope import Scope
+from estimation.core.inference.ratio_knowledge import AtOutlook
+from estimation.core.inference.uncertainty import Missed
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.adaptive.estimates import BatchWeights
+from estimation.core.rounds.adaptive.outlooks import model_outlook
+from estimation.core.rounds.adaptive.ratios import at_outlook
+from estimation.core.rounds.adaptive.state import walk
+from estimation.research.simulation import true_values
+from tests.core.test_core_adaptive import played
+from tests.core.test_core_adaptive_ratios import AP, RPREC, estimated, labels_at, plan_of
+
+NDCG = parse_measure("nDCG@5")
+TOPICS, DEPTH = 30, 10
+TRIALS = 15
+
+
+@pytest.fixture(scope="module")
+def by_hand() -> tuple[Pool, np.ndarray]:
+    """Six runs that find the same, and one of which every second document is its own.
+
+    Of these one in thirty is relevant, and very much so.
+    """
+    generator = np.random.default_rng(1)
+    topics, relevance = [f"t{number:02}" for number in range(TOPICS)], {}
+    lists: dict[str, list[np.ndarray]] = {
+        tag: [] for tag in (*(f"run{n}" for n in range(6)), "hand")
+    }
+    docnos = np.array([f"d{number:03}" for number in range(40)])
+    own = np.array([f"h{number:03}" for number in range(DEPTH)])
+    for topic in topics:
+        grades = np.zeros(40, dtype=int)
+        grades[generator.permutation(14)[:4]] = generator.integers(1, 4, 4)
+        for tag, rows in lists.items():
+            noise = 2.0 if tag == "hand" else 1.2
+            order = np.argsort(-(1.5 * grades + noise * generator.normal(size=40)), kind="stable")
+            first = docnos[order][:DEPTH]
+            rows.append(np.where(np.arange(DEPTH) % 2 == 0, own, first) if tag == "hand" else first)
+        relevance |= {(topic, docno): grade for docno, grade in zip(docnos, grades, strict=True)}
+        relevance |= {(topic, docno): 3 * int(generator.random() < 0.03) for docno in own}
+    bounds = np.arange(TOPICS + 1) * DEPTH
+    runs = {
+        tag: RankedLists(tuple(topics), bounds, np.concatenate(rows).astype("S4"))
+        for tag, rows in lists.items()
+    }
+    pool = build_pool(topics, runs, depth=DEPTH)
+    pairs = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)
+    return pool, np.array([relevance[topics[topic], docno.decode()] for topic, docno in pairs])
+
+
+def line_of(by_hand: tuple, measure: Measure) -> tuple[AtOutlook, np.ndarray]:
+    """A round that is linearized, and which of its pairs were not judged."""
+    pool, grades = by_hand
+    drawn, labels = played(pool, grades, plan_of(pool, measure, budget=400))
+    frame, pairs = drawn.design.frame(pool), drawn.sample.pair
+    weights = BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
+    outlook = model_outlook(frame, drawn.sample.steps[-1].model)
+    rows = labels_at(labels, pairs)
+    line = at_outlook(Scope.of(pool), weights, measure, outlook, pairs=pairs, rows=rows)
+    unjudged = np.ones(len(pool), dtype=bool)
+    unjudged[pairs] = False
+    return line.at, unjudged
+
+
+@pytest.mark.parametrize("measure", [AP, NDCG, RPREC], ids=str)
+def test_what_unjudged_pairs_would_change_is_as_pair_by_pair(
+    by_hand: tuple, measure: Measure
+) -> None:
+    """Each pair moves every run, through the numerator of those that return it."""
+    at, unjudged = line_of(by_hand, measure)
+    tangent, pairs = at.tangent, np.arange(len(unjudged))
+    best = np.ones((len(tangent.frame.gains.gain), len(pairs)))
+    moved, listed = tangent.moved(pairs, best), tangent.slopes.copy()
+    listed.data[:] = 1.0
+    every = listed.toarray() > 0.0
+    taken = np.maximum(-np.where(every, 0.0, moved), 0.0)
+    for run in range(moved.shape[1]):
+        returned = every[:, run]
+        step = np.maximum(moved[:, run], 0.0)
+        likely = np.where(unjudged & returned, at.squares * step, 0.0)
+        found = at.missed(unjudged)
+        assert found.step[run] ** 2 == pytest.approx((likely * step**2).sum() / likely.sum())
+        sampled = ~unjudged & returned & (at.factor > 0.0)
+        of = (step[sampled] ** 2).sum() + (step[unjudged | sampled] ** 2).max()
+        assert found.left[run] == pytest.approx((step[unjudged & returned] ** 2).sum() / of)
+        elsewhere = at.missed_elsewhere(unjudged)
+        each = taken[~returned, run]
+        assert elsewhere.step[run] <= each.max() * (1.0 + 1e-12)
+        assert elsewhere.step[run] > 0.0
+
+
+@pytest.mark.slow
+def test_limits_hold_where_one_document_more_may_be_relevant(by_hand: tuple) -> None:
+    """Of the run by hand, and of others, from which its documents take as they are relevant."""
+    covered = coverage(*by_hand)
+    assert covered.min() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["missed", "missed_elsewhere"])
+def test_what_a_model_expects_alone_would_be_too_little(
+    by_hand: tuple, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """The twins: limits by the expected variance alone."""
+    none = Missed(np.zeros((7, 7)), np.zeros(7))
+    monkeypatch.setattr(AtOutlook, part, lambda _at, _unjudged: none)
+    covered = coverage(*by_hand)
+    assert covered[0] < 0.75 if part == "missed" else covered[1:].mean() < 0.9
+
+
+def coverage(pool: Pool, grades: np.ndarray) -> np.ndarray:
+    truth, plan = true_values(pool, grades=grades, measure=NDCG), plan_of(pool, NDCG, budget=650)
+    held = []
+    for trial in range(TRIALS):
+        found = estimated(pool, *played(pool, grades, plan, seed=f"t{trial}"), NDCG)
+        held.append((found.low <= truth + 1e-12) & (truth <= found.high + 1e-12))
+    return np.mean(held, axis=0)
+
+
+def test_where_all_is_judged_nothing_is_allowed_for(by_hand: tuple) -> None:
+    at, unjudged = line_of(by_hand, NDCG)
+    for missed in (at.missed(unjudged & False), at.missed_elsewhere(unjudged & False)):
+        assert missed.least_reach(confidence=0.95) == pytest.approx(0.0, abs=1e-15)
+        assert missed.least_errors(confidence=0.95) == pytest.approx(0.0, abs=1e-15)
+
+
+def test_two_runs_that_one_document_may_part_are_not_told_apart_by_less(by_hand: tuple) -> None:
+    """Standard errors of their difference are not below what it would change."""
+    pool, grades = by_hand
+    drawn, labels = played(pool, grades, plan_of(pool, NDCG, budget=650))
+    found = estimated(pool, drawn, labels, NDCG)
+    assert found.difference_least is not None
+    assert found.difference_least[0, 1:].min() > 0.0
