@@ -80,7 +80,8 @@ def test_what_unjudged_pairs_would_change_is_as_pair_by_pair(
     moved, listed = tangent.moved(pairs, best), tangent.slopes.copy()
     listed.data[:] = 1.0
     every = listed.toarray() > 0.0
-    taken = np.maximum(-np.where(every, 0.0, moved), 0.0)
+    gain = tangent.frame.gains.gain.sum()
+    taken = np.maximum(gain * tangent.slopes.toarray() - moved, 0.0)
     for run in range(moved.shape[1]):
         returned = every[:, run]
         step = np.maximum(moved[:, run], 0.0)
@@ -90,10 +91,13 @@ def test_what_unjudged_pairs_would_change_is_as_pair_by_pair(
         sampled = ~unjudged & returned & (at.factor > 0.0)
         of = (step[sampled] ** 2).sum() + (step[unjudged | sampled] ** 2).max()
         assert found.left[run] == pytest.approx((step[unjudged & returned] ** 2).sum() / of)
-        elsewhere = at.missed_elsewhere(unjudged)
-        each = taken[~returned, run]
-        assert elsewhere.step[run] <= each.max() * (1.0 + 1e-12)
-        assert elsewhere.step[run] > 0.0
+        elsewhere, step = at.missed_elsewhere(unjudged), taken[:, run]
+        likely = np.where(unjudged, at.squares, 0.0)
+        root = (likely * step**3).sum() / (likely * step).sum()
+        assert elsewhere.step[run] ** 2 == pytest.approx(root)
+        assert elsewhere.squares[run, run] == pytest.approx((likely * step**2).sum() / gain**2)
+        of = (step[~unjudged & (at.factor > 0.0)] ** 2).sum() + (step**2).max()
+        assert elsewhere.left[run] == pytest.approx((step[unjudged] ** 2).sum() / of)
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ class RatioKnowledge:
         expected one, and no noisier for that.
     missed, elsewhere : Missed or None
         What is expected of relevant pairs that were not judged: what they would add to runs that
-        return them, and take from those that do not. None: nothing is allowed for a single one.
+        return them, and take through the denominator. None: nothing is allowed for a single one.
     """
 
     expected: FloatArray
@@ -278,7 +278,10 @@ class AtOutlook:
         return Missed(expected, np.sqrt(share_of(cubes, of=total)), left)
 
     def missed_elsewhere(self, unjudged: BoolArray) -> Missed:
-        """Return what they would take from runs that do not return them, of values alone."""
+        """Return what they would take from values through the denominator.
+
+        Pairs that a run does return are counted too, so that it is no less than others take.
+        """
         per_topic, step = self.tangent.frame.per_topic, np.maximum(self._taken, 0.0)
         likely = per_topic(unjudged * self.squares)[:, None]
         left = per_topic(unjudged.astype(np.float64))[:, None]
