@@ -1,4 +1,4 @@
-"""What one relevant document that nobody judged may change of ratios from adaptive rounds."""
+"""How far ratios from adaptive rounds may be off: by what is expected, and by single documents."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,12 @@ import pytest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
-from estimation.core.inference.ratio_knowledge import AtOutlook
-from estimation.core.inference.uncertainty import Missed
+from estimation.core.estimates.estimators import Totals
+from estimation.core.estimates.ratio_labels import RatioEstimate
+from estimation.core.inference import ratio_knowledge
+from estimation.core.inference.intervals import difference_variances
+from estimation.core.inference.ratio_knowledge import AtOutlook, knowledge_at
+from estimation.core.inference.uncertainty import Missed, variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.estimates import BatchWeights
 from estimation.core.rounds.adaptive.outlooks import model_outlook
@@ -142,3 +146,73 @@ def test_two_runs_that_one_document_may_part_are_not_told_apart_by_less(by_hand:
     found = estimated(pool, drawn, labels, NDCG)
     assert found.difference_least is not None
     assert found.difference_least[0, 1:].min() > 0.0
+
+
+def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
+    """Values of .3 with such squares, each carried by so many finds; no bias is left."""
+    runs, none = len(squares), np.zeros((1, len(squares)))
+    totals = Totals(
+        value=np.full(runs, 0.3),
+        covariance=squares,
+        contributions=finds,
+        noise=np.zeros_like(squares),
+        sure=np.zeros(runs),
+    )
+    return RatioEstimate(totals, none, none[0], np.zeros(1), False, none[0])
+
+
+def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | None) -> np.ndarray:
+    """What is expected where squares are such a share of it, and no value has a find by itself."""
+    at, _ = line_of(by_hand, AP)
+    usual = at.covariance(AP)
+    of_differences = finds * (1.0 - np.eye(len(usual)))
+    found = estimate_with(share * usual, of_differences)
+    inexact = np.diag((ratio_knowledge.INEXACT * found.estimate.value) ** 2)
+    return knowledge_at(at, AP, found, goal=goal).expected - inexact
+
+
+def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tuple) -> None:
+    usual, every = expected_of(by_hand, 0.2, 15.0, None), np.arange(7)
+    found = expected_of(by_hand, 0.2, 15.0, every)
+    less = (5.0 + 15.0 * 0.2) / (5.0 + 15.0)
+    apart = np.triu_indices(7, k=1)
+    assert difference_variances(found)[apart] == pytest.approx(
+        less * difference_variances(usual)[apart]
+    )
+    assert found.mean() == pytest.approx(usual.mean())
+    assert np.array_equal(found, found.T)
+    for share, goal in ((1.5, every), (0.2, every[:2]), (0.2, every[:0])):
+        untold = expected_of(by_hand, share, 15.0, goal)
+        assert untold == pytest.approx(usual), "larger squares, or too few runs, change nothing"
+    assert expected_of(by_hand, 0.2, 0.0, every) == pytest.approx(usual), "nothing was found"
+
+
+def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) -> None:
+    """What runs of the goal differ by tells nothing of one that joined later."""
+    goal, usual = np.arange(1, 7), expected_of(by_hand, 0.2, 15.0, None)
+    found, to_mean = expected_of(by_hand, 0.2, 15.0, goal), np.full(6, 1.0 / 6.0)
+    for run in range(7):
+        from_mean = np.eye(7)[run]
+        from_mean[goal] -= to_mean
+        times = (from_mean @ found @ from_mean) / (from_mean @ usual @ from_mean)
+        assert times == pytest.approx(1.0 if run == 0 else (5.0 + 3.0) / 20.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("twin", [False, True])
+def test_differences_are_covered_and_those_of_a_twin_are_not(
+    by_hand: tuple, monkeypatch: pytest.MonkeyPatch, twin: bool
+) -> None:
+    """The twin expects that nothing parts runs, so that squares alone tell."""
+    if twin:
+        alike = lambda expected, *_: np.full_like(expected, expected.mean())  # noqa: E731
+        monkeypatch.setattr(ratio_knowledge, "_as_far_apart", alike)
+    pool, grades = by_hand
+    truth, plan = true_values(pool, grades=grades, measure=AP), plan_of(pool, AP, budget=400)
+    apart, within = np.triu_indices(7, k=1), []
+    for trial in range(TRIALS):
+        found = estimated(pool, *played(pool, grades, plan, seed=f"d{trial}"), AP)
+        error = np.sqrt(variances_of_differences(found.covariance, found.expected))
+        off = np.subtract.outer(found.value - truth, found.value - truth)
+        within.append(np.mean((np.abs(off) <= 1.96 * error)[apart]))
+    assert np.mean(within) < 0.9 if twin else 0.94 < np.mean(within) < 0.99

@@ -59,7 +59,7 @@ from .uncertainty import Missed, variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
-    from ..arrays import BoolArray, FloatArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
     from ..estimates.estimators import Totals
@@ -72,6 +72,8 @@ DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
+FINDS_OF_ALL_BELIEVED = 5.0  # so many that those of all runs together do
+FEWEST_TO_COMPARE = 3  # of one difference the squares are all that it has
 ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 
@@ -124,16 +126,21 @@ def knowledge_at(
     found: RatioEstimate,
     *,
     unjudged: BoolArray | None = None,
+    goal: IntArray | None = None,
 ) -> RatioKnowledge:
     """Work out the same from a linearization at an outlook.
 
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
+    What is expected of differences follows the squares of the runs of a goal, positions among the
+    k, where a model was learned (`found.bias_left`).
     """
     spread, left = at.covariance(measure), found.bias_left
     if left is None:
         left = at.bias() - found.bias
         left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
     else:
+        if goal is not None:
+            spread = _as_far_apart(spread, found.estimate, goal)
         spread = _believed(spread, found.estimate)
     if at.factor.any():
         spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
@@ -151,6 +158,37 @@ def knowledge_at(
         missed=None if unjudged is None else at.missed(unjudged),
         elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
     )
+
+
+def _as_far_apart(expected: FloatArray, estimate: Totals, goal: IntArray) -> FloatArray:
+    """What is expected, and of what runs of a goal differ by no more than all their squares say.
+
+    A model may expect too much of what parts runs. The squares of all runs less their mean come
+    from many finds and are unbiased; if they are a share s of what is expected, n finds carrying a
+    difference in the median, then deviations from the mean of these runs count
+    sqrt((5 + n s) / (5 + n)) times. The mean stays what it was, as its squares were found too small
+    (docs/decisions/0087), and so does what other runs deviate from it.
+    """
+    runs = len(goal)
+    if runs < FEWEST_TO_COMPARE:
+        return expected
+    at = np.ix_(goal, goal)
+    found = _apart((estimate.covariance - estimate.noise)[at])
+    usual = _apart(expected[at])
+    finds = float(np.median(estimate.contributions[at][np.triu_indices(runs, k=1)]))
+    share = min(found / usual, 1.0) if usual > 0.0 else 1.0
+    share = 1.0 + (share - 1.0) * finds / (finds + FINDS_OF_ALL_BELIEVED)
+    own = np.ones(len(expected))
+    own[goal] = np.sqrt(share)
+    of_mean = 1.0 - own
+    rows = own[:, None] * expected + np.multiply.outer(of_mean, expected[goal].mean(axis=0))
+    both = own * rows + np.multiply.outer(rows[:, goal].mean(axis=1), of_mean)
+    return np.asarray((both + both.T) / 2.0, dtype=np.float64)
+
+
+def _apart(covariance: FloatArray) -> float:
+    """The sum of the variances of values less their mean."""
+    return float(np.trace(covariance) - covariance.mean() * len(covariance))
 
 
 def _believed(expected: FloatArray, estimate: Totals) -> FloatArray:

@@ -195,11 +195,17 @@ class _Question:
         line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
         found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
         unjudged = scope.marked(weights.on_label == 0.0)
-        known = knowledge_at(line.at, measure, found, unjudged=unjudged)
+        known = knowledge_at(line.at, measure, found, unjudged=unjudged, goal=self._goal)
         highest, confidence = self._highest(measure), self.asked.at_this_look
         shown = with_intervals(found.estimate, None, confidence, highest, ratios=known)
         more = {"ratio_bias": found.bias, "relevant_found": found.found}
         return self._result(measure, shown, found.by_topic, found.noise_measured, **more)
+
+    @property
+    def _goal(self) -> IntArray:
+        """Where the runs of the goal stand among those that are asked for."""
+        of_goal, runs = set(self.frame.design.goal.all_runs), self.scope.pool.runs
+        return np.flatnonzero([tag in of_goal for tag in runs])
 
     def _highest(self, measure: Measure) -> float:
         depth = self.scope.pool.depth
