@@ -53,6 +53,13 @@ def nothing(*_: object, **__: object) -> Any:
     return SimpleNamespace(over=nothing, effective_sample_size=nothing)
 
 
+def estimate_itself(estimate: Any, *_: object) -> Any:
+    """In place of intervals."""
+    return estimate
+
+
+WITH_MODELS = {"limits_of_sums": estimate_itself, "limits_of_ratios": estimate_itself}
+LIMITS = WITH_MODELS | {"limits_by_squares": estimate_itself}
 LEFT_OUT = {
     pair_estimates: {
         "Comparison": Uncompared,
@@ -62,12 +69,12 @@ LEFT_OUT = {
         "ratio_knowledge": nothing,
         "unseen": nothing,
         "unseen_residuals": nothing,
-        "with_intervals": lambda estimate, *_, **__: estimate,
+        **LIMITS,
     },
     topics: {"Comparison": Uncompared, "_pooled": lambda *_: None},
     active: {"Comparison": Uncompared},
     published: {"outlook_of": lambda *_, **__: None},
-    answers: {"Comparison": Uncompared, "with_intervals": lambda estimate, *_, **__: estimate},
+    answers: {"Comparison": Uncompared, **WITH_MODELS},
 }
 
 
@@ -100,7 +107,7 @@ def guarantees_alone() -> Iterator[None]:
 
     What pairs that nobody judged may add is in the usual intervals alone.
     """
-    kept = ("Reach", "with_intervals")
+    kept = ("Reach", *LIMITS)
     names = {name: each for name, each in LEFT_OUT[pair_estimates].items() if name not in kept}
     none = dict.fromkeys(("unseen", "ratio_knowledge"), lambda *_, **__: None)
     with without({pair_estimates: names | none}):

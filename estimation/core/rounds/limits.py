@@ -1,8 +1,13 @@
-"""Estimated totals with their standard errors and intervals, and what is not known of them."""
+"""Estimated values with their standard errors and intervals, and what is not known of them.
+
+What is expected of pairs that were not judged is said in three ways, of sums, of ratios, or not at
+all, and each has a function. No interval ends above `highest`, the largest value that there is, or
+below 0, unless the estimate itself lies there.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,72 +18,98 @@ from ..inference.unknown import all_known
 from .results import EstimatorResult
 
 if TYPE_CHECKING:
+    from ..arrays import FloatArray
     from ..estimates.estimators import Totals
     from ..inference.ratio_knowledge import RatioKnowledge
-    from ..inference.uncertainty import Unseen
+    from ..inference.uncertainty import Missed, Unseen
 
 
-def with_intervals(
-    estimate: Totals,
-    unseen: Unseen | None,
-    confidence: float,
-    highest: float,
-    *,
-    ratios: RatioKnowledge | None = None,
-) -> EstimatorResult:
-    """Return estimates with the ends of their intervals.
-
-    Parameters
-    ----------
-    estimate : Totals
-    unseen : Unseen or None
-        What is expected of pairs that may have been missed, where that is known.
-    confidence : float
-    highest : float
-        No interval ends above it, unless the estimate itself lies there.
-    ratios : RatioKnowledge, optional
-        What is known of ratios, which are no totals.
-    """
-    runs, value = len(estimate.value), estimate.value
-    expected = None if unseen is None else unseen.covariance + estimate.noise
-    alone = None if unseen is None else unseen.alone
-    difference_df = freedom(estimate.contributions, expected, alone)
-    finds = None if ratios is not None or expected is None else estimate.contributions
-    if ratios is not None:
-        expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
-    variance = variances(estimate.covariance, expected, finds)
-    student = student_intervals(
-        value, variance=variance, df=np.diag(difference_df), confidence=confidence
+def limits_by_squares(estimate: Totals, confidence: float, highest: float) -> EstimatorResult:
+    """Return estimates with intervals by what was found alone."""
+    df = freedom(estimate.contributions, None)
+    told = student_intervals(
+        estimate.value,
+        variance=variances(estimate.covariance, None),
+        df=np.diag(df),
+        confidence=confidence,
     )
-    low, high = student.low, student.high
-    unknown, difference_unknown, few = all_known(runs), all_known(runs, runs), None
-    if ratios is not None:
-        unknown, difference_unknown = ratios.unknown, ratios.difference_unknown
-    elif unseen is not None and expected is not None:
-        unknown = unknown_values(unseen.doubt)
-        usual = value if unseen.usual is None else estimate.sure + unseen.usual
-        difference_unknown = unknown_differences(usual, estimate.covariance, expected)
-        few = few_finds(estimate.carried, estimate.covariance, expected)
-        low, high = value_limits(estimate, unseen, variance, confidence=confidence)
-    missed = None if unseen is None else unseen.missed
-    if ratios is not None and ratios.missed is not None and ratios.elsewhere is not None:
-        missed = ratios.missed
-        high = np.maximum(high, value + missed.least_reach(confidence=confidence))
-        low = np.minimum(low, value - ratios.elsewhere.least_reach(confidence=confidence))
-    low = np.maximum(low, 0.0)
-    return EstimatorResult(
-        value=value,
-        se=student.se,
-        df=student.df,
-        low=low,
-        high=np.maximum(np.minimum(high, np.maximum(value, highest)), low),
-        covariance=estimate.covariance,
-        difference_df=difference_df,
-        unknown=unknown,
-        difference_unknown=difference_unknown,
-        difference_few=few,
+    return _result(estimate, (told.low, told.high), highest, se=told.se, difference_df=df)
+
+
+def limits_of_sums(
+    estimate: Totals, unseen: Unseen, confidence: float, highest: float
+) -> EstimatorResult:
+    """Return sums of gains with intervals that allow for pairs that may have been missed."""
+    expected, finds = unseen.covariance + estimate.noise, estimate.contributions
+    variance = variances(estimate.covariance, expected, finds)
+    usual = estimate.value if unseen.usual is None else estimate.sure + unseen.usual
+    return _result(
+        estimate,
+        value_limits(estimate, unseen, variance, confidence=confidence),
+        highest,
+        se=np.sqrt(np.maximum(variance, 0.0)),
+        difference_df=freedom(finds, expected, unseen.alone),
+        unknown=unknown_values(unseen.doubt),
+        difference_unknown=unknown_differences(usual, estimate.covariance, expected),
+        difference_few=few_finds(estimate.carried, estimate.covariance, expected),
         expected=expected,
         finds=finds,
+        difference_least=_least(unseen.missed, confidence),
+    )
+
+
+def limits_of_ratios(
+    estimate: Totals, known: RatioKnowledge, confidence: float, highest: float
+) -> EstimatorResult:
+    """Return ratios with intervals that allow for what is left of their bias, and single pairs."""
+    expected, value = known.expected + estimate.noise, estimate.value
+    told = student_intervals(
+        value,
+        variance=variances(estimate.covariance, expected),
+        df=np.diag(known.freedom),
+        confidence=confidence,
+    )
+    low, high = told.low, told.high
+    if known.missed is not None and known.elsewhere is not None:
+        high = np.maximum(high, value + known.missed.least_reach(confidence=confidence))
+        low = np.minimum(low, value - known.elsewhere.least_reach(confidence=confidence))
+    return _result(
+        estimate,
+        (low, high),
+        highest,
+        se=told.se,
+        difference_df=known.freedom,
+        unknown=known.unknown,
+        difference_unknown=known.difference_unknown,
+        expected=expected,
+        difference_least=_least(known.missed, confidence),
+    )
+
+
+def _least(missed: Missed | None, confidence: float) -> FloatArray | None:
+    return None if missed is None else missed.least_errors(confidence=confidence)
+
+
+def _result(
+    estimate: Totals,
+    limits: tuple[FloatArray, FloatArray],
+    highest: float,
+    *,
+    difference_df: FloatArray,
+    **more: Any,
+) -> EstimatorResult:
+    """Cut intervals at the ends of what values can be; `more` are fields of the result."""
+    runs, (low, high) = len(estimate.value), limits
+    low = np.maximum(low, 0.0)
+    high = np.maximum(np.minimum(high, np.maximum(estimate.value, highest)), low)
+    known = {"unknown": all_known(runs), "difference_unknown": all_known(runs, runs)}
+    return EstimatorResult(
+        value=estimate.value,
+        df=np.diag(difference_df),
+        low=low,
+        high=high,
+        covariance=estimate.covariance,
+        difference_df=difference_df,
         noise=np.diag(estimate.noise).copy(),
-        difference_least=None if missed is None else missed.least_errors(confidence=confidence),
+        **(known | more),
     )

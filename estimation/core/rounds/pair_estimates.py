@@ -21,7 +21,7 @@ from ..inference.reach import Reach
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
 from .comparison import Comparison
-from .limits import with_intervals
+from .limits import limits_by_squares, limits_of_ratios, limits_of_sums
 from .results import Asked, EstimatorResult, Evaluation, MeasureResult
 
 if TYPE_CHECKING:
@@ -89,6 +89,15 @@ class _Found:
     guarantee: RunBounds | None = None
     ratio_knowledge: RatioKnowledge | None = None
 
+    def limits(self, name: str, confidence: float, highest: float) -> EstimatorResult:
+        """Return what an estimator says, with intervals that allow for all that is known."""
+        estimate, unseen = self.estimates[name], self.unseen.get(name)
+        if self.ratio_knowledge is not None:
+            return limits_of_ratios(estimate, self.ratio_knowledge, confidence, highest)
+        if unseen is not None:
+            return limits_of_sums(estimate, unseen, confidence, highest)
+        return limits_by_squares(estimate, confidence, highest)
+
 
 @dataclass(frozen=True, eq=False)
 class _Question:
@@ -127,14 +136,7 @@ class _Question:
         found = self._found(measure)
         highest = measure.largest_value(max_grade=asked.max_grade, depth=pool.depth)
         estimators = {
-            name: with_intervals(
-                estimate,
-                found.unseen.get(name),
-                asked.at_this_look,
-                highest,
-                ratios=found.ratio_knowledge,
-            )
-            for name, estimate in found.estimates.items()
+            name: found.limits(name, asked.at_this_look, highest) for name in found.estimates
         }
         if found.guarantee is not None:
             most = self.reach.largest_values(measure, asked.max_grade)

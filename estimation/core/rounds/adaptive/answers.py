@@ -19,7 +19,7 @@ from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
 from ...measures.kinds import MeasureError
 from ..comparison import Comparison
-from ..limits import with_intervals
+from ..limits import limits_of_ratios, limits_of_sums
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import BatchWeights, Weighed, estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
@@ -178,7 +178,7 @@ class _Question:
             goal = self.frame.design.goal
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
-        shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
+        shown = limits_of_sums(found, missed, self.asked.at_this_look, self._highest(measure))
         told = {"outlook": self.outlook}
         return self._result(measure, shown, found.by_topic, labels.noise_measured, **told)
 
@@ -196,8 +196,8 @@ class _Question:
         found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
         unjudged = scope.marked(weights.on_label == 0.0)
         known = knowledge_at(line.at, measure, found, unjudged=unjudged, goal=self._goal)
-        highest, confidence = self._highest(measure), self.asked.at_this_look
-        shown = with_intervals(found.estimate, None, confidence, highest, ratios=known)
+        highest = self._highest(measure)
+        shown = limits_of_ratios(found.estimate, known, self.asked.at_this_look, highest)
         more = {"ratio_bias": found.bias, "relevant_found": found.found}
         return self._result(measure, shown, found.by_topic, found.noise_measured, **more)
 
