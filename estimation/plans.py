@@ -33,6 +33,7 @@ EPS = (
 
 
 USUAL, OTHERWISE = "adaptive", "poisson"
+LEARNED_RATIOS = ("AP", "Rprec")  # of nDCG some cells are worse: docs/decisions/0087
 """The method of a round for which none is chosen, and that where the first one cannot do it."""
 BATCHES, LEAST_BATCH, FEWEST = 10, 10, 60
 """Of those that are chosen: how many batches, how many pairs in one, and how large a budget is from
@@ -107,7 +108,7 @@ class RoundPlan:
         help="Adaptive learns from every batch and needs several, ten or so. Poisson is planned "
         "once and never draws a pair twice. Independent draws are simpler to describe. Whole "
         "topics serve ERR and RR as well; active sampling serves AP, R-precision and P.",
-        asked="Empty or left out: adaptive for sums of gains, where it can do what else is chosen, "
+        asked="Empty or left out: adaptive for sums of gains, AP and Rprec, where it can do what else is chosen, "
         "with two batches or more of a budget of 60 or more; otherwise poisson.",
         answered="Never empty.",
         required=True, initial=USUAL, choices=Round.Method,
@@ -404,7 +405,7 @@ def why_not_usual(plan: RoundPlan) -> str:
     """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
     for text in (plan.measure, *plan.reported):
         if not _is_learned(text):
-            return f"{text} is no sum of gains, and Poisson is safer for it"
+            return f"Poisson is safer for {text}"
     if plan.budget < FEWEST:
         return f"there is little to learn from fewer than {FEWEST} pairs"
     if plan.budget == plan.batch_size:
@@ -423,4 +424,5 @@ def _is_learned(text: str) -> bool:
         measure = parse_measure(text)
     except MeasureError:
         return True
-    return measure.family == "gain" and SAMPLING_METHODS[USUAL].estimates(measure.name)
+    learned = measure.family == "gain" or measure.name in LEARNED_RATIOS
+    return learned and SAMPLING_METHODS[USUAL].estimates(measure.name)

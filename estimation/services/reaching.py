@@ -163,8 +163,8 @@ def _said(
 
 
 def _earlier(row: Round) -> str:
-    """How one knows that less was enough: by a forecast, which sums of gains have."""
-    if row.sampling.foretold and parse_measure(row.measure).family == "gain":
+    """How one knows that less was enough: by a forecast, which sums of gains and ratios have."""
+    if row.sampling.foretold and parse_measure(row.measure).family in ("gain", "ratio"):
         return "stop earlier when the forecast of the round says that it is enough"
     return "a rule to stop early ends the round when less is enough"
 

@@ -260,15 +260,15 @@ def test_disagreement_between_assessors_stays_when_everything_is_judged() -> Non
     assert told(drawn).steps[-1].half_width == pytest.approx(0.0, abs=1e-9)
 
 
-def test_a_forecast_needs_labels_and_a_sum_of_gains() -> None:
+def test_a_forecast_needs_labels_and_a_measure_that_has_one() -> None:
     drawn = played(plan(), 2)
     result = looked(drawn)
     about = {"batches": 2, "max_grade": BEST}
     with pytest.raises(ValueError, match="an adaptive round needs its labels"):
         forecast(Scope.of(POOL), drawn, result=result, **about)
-    ratio = replace(result, measure=parse_measure("AP@30"))
-    with pytest.raises(ValueError, match="no forecast for AP@30 and 'adaptive'"):
-        forecast(Scope.of(POOL), drawn, result=ratio, labels=labels_of(drawn), **about)
+    other = replace(result, measure=parse_measure("ERR@30"))
+    with pytest.raises(ValueError, match="no forecast for ERR@30 and 'adaptive'"):
+        forecast(Scope.of(POOL), drawn, result=other, labels=labels_of(drawn), **about)
 
 
 # ------------------------------------------------------------------------------- degenerate rounds

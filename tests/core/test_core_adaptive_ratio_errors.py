@@ -158,7 +158,7 @@ def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
         noise=np.zeros_like(squares),
         sure=np.zeros(runs),
     )
-    return RatioEstimate(totals, none, none[0], np.zeros(1), False, none[0])
+    return RatioEstimate(totals, none, none[0], np.zeros(1), False, none[0], none[0])
 
 
 def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | None) -> np.ndarray:

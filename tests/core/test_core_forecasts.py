@@ -103,6 +103,7 @@ def test_of_many_differences_critical_values_go_with_how_many_are_open(
         variance=np.diag(covariance),
         half_width=width,
         z=z[above],
+        exact=1.0,
         slack=np.zeros_like(covariance),
     )
     found = present.critical_values(later, adjusted, error)[-1]
@@ -141,9 +142,9 @@ def test_what_is_foretold_does_not_depend_on_later_judgments() -> None:
 
 def test_measures_without_an_expected_variance_have_no_forecast() -> None:
     part, found = looked(design(), "x", 1)
-    ratio = replace(found, measure=parse_measure("AP@30"))
-    with pytest.raises(ValueError, match="no forecast for AP@30"):
-        forecast(Scope.of(POOL), part, batches=1, result=ratio, max_grade=BEST)
+    other = replace(found, measure=parse_measure("ERR@30"))
+    with pytest.raises(ValueError, match="no forecast for ERR@30"):
+        forecast(Scope.of(POOL), part, batches=1, result=other, max_grade=BEST)
 
 
 def test_the_first_crossing_counts_and_falls_between_points() -> None:

@@ -51,11 +51,11 @@ def test_home_says_what_is_known_and_what_to_do(finished: Round, organizer: Clie
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["poisson", "query", "active"])
+@pytest.mark.parametrize("method", ["query", "active"])
 def test_where_nothing_is_foretold_the_half_width_stands_against_the_planned_one(
     campaign: Campaign, organizer: Client, method: str
 ) -> None:
-    """Ratio measures, whole topics and active sampling have no forecast that would say it."""
+    """Whole topics and active sampling have no forecast that would say it."""
     asked = {
         "measure": "AP",
         "reported": [],

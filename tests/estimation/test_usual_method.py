@@ -44,7 +44,8 @@ def campaign(kept: Kept) -> Campaign:
         ({"budget": 60}, "adaptive"),
         ({"budget": 59}, "poisson"),
         ({"measure": "#ofSwaps"}, "poisson"),
-        ({"measure": "AP"}, "poisson"),
+        ({"measure": "AP", "reported": ["Rprec"]}, "adaptive"),
+        ({"measure": "nDCG@10"}, "poisson"),
         ({"reported": ["nDCG@10"]}, "poisson"),
         ({"reported": ["ERR@5"]}, "poisson"),
         ({"measure": "MAE"}, "poisson"),
@@ -136,7 +137,7 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ({"measure": "AP"}, "AP is no sum of gains"),
+        ({"measure": "nDCG@10"}, "Poisson is safer for nDCG@10"),
         ({"budget": 59}, "fewer than 60 pairs"),
         ({"budget": 80, "batch_size": 80}, "in a single batch"),
         ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),

@@ -40,6 +40,9 @@ class RatioEstimate:
     bias_left : ndarray of float64, shape (k,), or None
         By how much two estimates of the bias are apart, of which the mean was taken off; None where
         there is but one.
+    bias_of_value : ndarray of float64, shape (k,), or None
+        The same at least as far from 0, as few finds say little against a model's larger bias.
+        What runs have in common of it is in no difference.
     """
 
     estimate: Totals
@@ -48,6 +51,7 @@ class RatioEstimate:
     found: IntArray
     noise_measured: bool
     bias_left: FloatArray | None = None
+    bias_of_value: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

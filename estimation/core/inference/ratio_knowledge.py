@@ -27,7 +27,9 @@ of itself: a relevant document that nobody expects can change the ideal list of 
 Withheld is (`Reason.FEW_RELEVANT`)
 
 * a value whose left bias is larger than `MOST_BIAS` standard errors, and every difference that it
-  has a part in: intervals allow for an error that is as likely either way, not for this one;
+  has a part in (of rounds that learn, where the model tells the bias of every run, what two runs
+  have in common of it is in no difference): intervals allow for an error that is as likely either
+  way, not for this one;
 * a value whose standard error is more than `MOST_ERROR` of it;
 * a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
   standard error is a large share of the mean of the two values.
@@ -134,21 +136,22 @@ def knowledge_at(
     What is expected of differences follows the squares of the runs of a goal, positions among the
     k, where a model was learned (`found.bias_left`).
     """
-    spread, left = at.covariance(measure), found.bias_left
-    if left is None:
-        left = at.bias() - found.bias
-        left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    else:
+    spread, (left, of_value) = at.covariance(measure), _bias_left(at, found)
+    learned = found.bias_left is not None
+    if learned:
         if goal is not None:
             spread = _as_far_apart(spread, found.estimate, goal)
         spread = _believed(spread, found.estimate)
     if at.factor.any():
         spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
-    expected = spread + np.multiply.outer(left, left)
-    biased = np.abs(left) > MOST_BIAS * np.sqrt(np.maximum(np.diag(spread), 0.0))
+    in_common = max(0.0, float(np.mean(of_value**2 - left**2)))
+    expected = spread + np.multiply.outer(left, left) + in_common
+    biased = np.abs(of_value) > MOST_BIAS * np.sqrt(np.maximum(np.diag(spread), 0.0))
     apart = np.abs(np.subtract.outer(left, left))
     unclear = apart > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
-    unclear |= np.logical_or.outer(biased, biased) | _vague_differences(found, expected)
+    unclear |= _vague_differences(found, expected)
+    if not learned:
+        unclear |= np.logical_or.outer(biased, biased)
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
         expected=expected,
@@ -158,6 +161,15 @@ def knowledge_at(
         missed=None if unjudged is None else at.missed(unjudged),
         elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
     )
+
+
+def _bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatArray]:
+    """What may be left of the bias of every run, for differences and for values, (k,) each."""
+    if found.bias_left is not None and found.bias_of_value is not None:
+        return found.bias_left, found.bias_of_value
+    left = at.bias() - found.bias
+    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    return left, left
 
 
 def _as_far_apart(expected: FloatArray, estimate: Totals, goal: IntArray) -> FloatArray:
@@ -276,19 +288,25 @@ class AtOutlook:
         power = 2.0 if measure.name == "AP" else 1.0
         return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
 
-    def covariance(self, measure: Measure) -> FloatArray:
-        """E, shape (k, k)."""
-        return self._covariance(self.more(measure))
+    def covariance(self, measure: Measure, *, own: FloatArray | None = None) -> FloatArray:
+        """E, shape (k, k); `own` is the part of numerators, by `scale`, if it is known."""
+        return self._covariance(self.more(measure), own)
+
+    def scale(self, measure: Measure) -> FloatArray:
+        """By how much the squared slopes of each pair count in E, shape (N,)."""
+        return self._scale(self.more(measure))
 
     def tangent_covariance(self) -> FloatArray:
         """E where v is 0: of the tangent alone."""
         return self._covariance(np.ones_like(self._variance))
 
-    def _covariance(self, more: FloatArray) -> FloatArray:
+    def _scale(self, more: FloatArray) -> FloatArray:
+        return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
+
+    def _covariance(self, more: FloatArray, own: FloatArray | None = None) -> FloatArray:
         """With so many times the factors of the pairs of each topic, (T,)."""
-        own = cross_product(
-            self.tangent.slopes, more[self.tangent.frame.topic] * self.factor * self.squares
-        )
+        if own is None:
+            own = cross_product(self.tangent.slopes, self._scale(more))
         below = self.tangent.topic_slope
         mixed = _cross_sums(more[:, None] * self._together, below)
         return own - mixed - mixed.T + _cross_sums(below * (more * self._variance)[:, None], below)

@@ -42,16 +42,20 @@ from ..estimates.products import cross_products
 from ..estimates.rows import first_rows
 from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import corrected_outlook, planned_alone, weighed_before
-from ..rounds.adaptive.outlooks import Missing
+from ..rounds.adaptive.outlooks import Missing, model_outlook
 from ..rounds.adaptive.race import race_of
+from ..rounds.adaptive.ratios import at_outlook, moments_about, reach_expected
 from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..sampling.probabilities import poisson_thresholds
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
+from .ratio_ahead import RatiosMissed, covariances_then, ratio_noise
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.scope import Scope
+    from ..estimates.drawn import Drawn
     from ..inference.looked_at import Rows
+    from ..inference.outlook import Outlook
     from ..measures.table import Measure
     from ..rounds.adaptive.estimates import Weighed
     from ..rounds.adaptive.frame import AdaptiveFrame
@@ -85,47 +89,136 @@ def ahead_of_batches(
     ValueError
         If these batches are empty, so that nothing is known to foretell from.
     """
-    pool = scope.sampled or scope.pool
-    part = part if batches == part.planned else part.prefix(pool, batches)
-    measure = result.measure
-    if not len(part.sample.pair):
-        raise ValueError("there is no forecast of an adaptive round without a judged pair")
-    known = np.isin(labels.pair, part.sample.pair)
-    labels = labels.chosen(known)
-    frame = part.design.frame(pool)
-    before = weighed_before(frame, part.sample, measure)
-    model, ends = part.learned(frame, labels), later_ends(batches, part.batches)
-    chances = _chances(frame, part, model, _race(scope, part, result), before.standing, ends)
-    missed = _Missed.of(before, measure, _moments(frame, part, model, measure, labels), frame.at)
-    every = [missed.squares, *(missed.after(chance) for chance in chances)]
-    if noisy := result.label_noise_measured:
-        every.append(_told(frame, part, before, result, labels))
-    over = planned_alone(frame, part.sample).over(scope)
-    now, *later = _grams(scope, looked_at(scope.pool, over, measure), frame, every)
-    noise = expected_now(result) - later.pop() if noisy else np.zeros_like(now)
-    judged = float(len(part.sample.pair))
-    pairs = [judged + float(chance.sum(where=before.standing.open)) for chance in chances]
-    steps = (
-        After(end, number, then + noise * judged / number)
-        for end, number, then in zip(chain(ends, repeat(None)), pairs, later, strict=False)
-    )
-    return Ahead(judged, now + noise, tuple(steps), over.eligible)
+    later = _Later.of(scope, part, batches, result, labels)
+    covariances, noise = _of_ratios(later) if later.is_ratio else _of_sums(later)
+    return later.ahead(covariances, noise)
 
 
-def _moments(
-    frame: AdaptiveFrame,
-    part: AdaptiveRound,
-    model: LearnedGrades | None,
-    measure: Measure,
-    labels: LabelRows,
-) -> tuple[FloatArray, FloatArray]:
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """A round at the end of its first batches, and how its later ones are foretold.
+
+    Attributes
+    ----------
+    scope, part, result : Scope, AdaptiveRound, MeasureResult
+        The round has these batches alone.
+    frame : AdaptiveFrame
+    labels : LabelRows
+        Of its pairs.
+    before : Weighed
+        What its batches weigh.
+    model : LearnedGrades or None
+        By all of its judgments.
+    ends : list of int
+        Later batches.
+    chances : list of ndarray of float64, shape (n,) each
+        See `_chances`.
+    """
+
+    scope: Scope
+    part: AdaptiveRound
+    result: MeasureResult
+    frame: AdaptiveFrame
+    labels: LabelRows
+    before: Weighed
+    model: LearnedGrades | None
+    ends: list[int]
+    chances: list[FloatArray]
+
+    @classmethod
+    def of(
+        cls,
+        scope: Scope,
+        part: AdaptiveRound,
+        batches: int,
+        result: MeasureResult,
+        labels: LabelRows,
+    ) -> _Later:
+        pool = scope.sampled or scope.pool
+        part = part if batches == part.planned else part.prefix(pool, batches)
+        if not len(part.sample.pair):
+            raise ValueError("there is no forecast of an adaptive round without a judged pair")
+        labels = labels.chosen(np.isin(labels.pair, part.sample.pair))
+        frame = part.design.frame(pool)
+        before = weighed_before(frame, part.sample, result.measure)
+        model, ends = part.learned(frame, labels), later_ends(batches, part.batches)
+        race = _race(scope, part, result)
+        chances = _chances(frame, part, model, race, before.standing, ends)
+        return cls(scope, part, result, frame, labels, before, model, ends, chances)
+
+    @property
+    def is_ratio(self) -> bool:
+        return self.result.measure.family == "ratio"
+
+    @cached_property
+    def over(self) -> Drawn:
+        """What the design alone would have drawn of the scope's pairs."""
+        return planned_alone(self.frame, self.part.sample).over(self.scope)
+
+    def outlook(self) -> Outlook:
+        """What the model says, or judgments alone if nothing was learned."""
+        if self.model is not None:
+            return model_outlook(self.frame, self.model)
+        rows = _rows(self.frame, self.part, self.labels)
+        planned, best = planned_alone(self.frame, self.part.sample), self.part.design.max_grade
+        return corrected_outlook(self.frame, None, planned, rows, max_grade=best)
+
+    def in_scope(self, kept: FloatArray, to_come: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return parts of the pairs of the frame, (n,), as those of the scope's pairs, (M,).
+
+        Of a pair that is never drawn nothing comes.
+        """
+        every_kept, every_to_come = np.ones(len(self.frame.pool)), np.zeros(len(self.frame.pool))
+        every_kept[self.frame.at], every_to_come[self.frame.at] = kept, to_come
+        return self.scope.spread(every_kept, 1.0), self.scope.spread(every_to_come)
+
+    def ahead(self, covariances: list[FloatArray], noise: FloatArray) -> Ahead:
+        """Put together what is expected now and after every step, (k, k) each."""
+        (now, *later), judged = covariances, float(len(self.part.sample.pair))
+        open_ = self.before.standing.open
+        pairs = [judged + float(chance.sum(where=open_)) for chance in self.chances]
+        steps = (
+            After(end, number, then + noise * judged / number)
+            for end, number, then in zip(chain(self.ends, repeat(None)), pairs, later, strict=False)
+        )
+        return Ahead(judged, now + noise, tuple(steps), self.over.eligible)
+
+
+def _of_sums(later: _Later) -> tuple[list[FloatArray], FloatArray]:
+    """What is expected of sums of gains, and disagreement between assessors."""
+    frame, part, measure = later.frame, later.part, later.result.measure
+    moments = _moments(later)
+    missed = _Missed.of(later.before, measure, moments, frame.at)
+    every = [missed.squares, *(missed.after(chance) for chance in later.chances)]
+    if noisy := later.result.label_noise_measured:
+        every.append(_told(frame, part, later.before, later.result, later.labels))
+    rows = looked_at(later.scope.pool, later.over, measure)
+    now, *then = _grams(later.scope, rows, frame, every)
+    noise = expected_now(later.result) - then.pop() if noisy else np.zeros_like(now)
+    return [now, *then], noise
+
+
+def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
+    """The same of ratios."""
+    scope, part, measure = later.scope, later.part, later.result.measure
+    pairs, rows = part.sample.pair, _rows(later.frame, part, later.labels)
+    outlook, weights = later.outlook(), later.before.weights
+    at = at_outlook(scope, weights, measure, outlook, pairs=pairs, rows=rows).at
+    _, _, expected = reach_expected(scope, measure, outlook)
+    missed = RatiosMissed(at, moments_about(at.tangent, expected, expected))
+    standing = later.before.standing
+    parts = (parts_then(standing.passed, standing.open, each) for each in later.chances)
+    steps = (missed.after(*later.in_scope(*each)) for each in parts)
+    return [at.covariance(measure), *covariances_then(steps, measure)], ratio_noise(later.result)
+
+
+def _moments(later: _Later) -> tuple[FloatArray, FloatArray]:
     """What is expected of utilities and their squares, (n,) each: by judgments alone, if nothing
     was learned."""
-    if model is not None:
-        return frame.moments(measure, frame.reached(model))
-    rows, planned = _rows(frame, part, labels), planned_alone(frame, part.sample)
-    outlook = corrected_outlook(frame, None, planned, rows, max_grade=part.design.max_grade)
-    first, second, _ = outlook.moments(measure, frame.at)
+    frame, measure = later.frame, later.result.measure
+    if later.model is not None:
+        return frame.moments(measure, frame.reached(later.model))
+    first, second, _ = later.outlook().moments(measure, frame.at)
     return first, second
 
 
@@ -240,23 +333,30 @@ class _Missed:
 
     def after(self, chance: FloatArray) -> FloatArray:
         """Return the same once pairs that were open had this chance to be judged, (n,)."""
-        left = 1.0 - chance
-        judged = self.passed + (1.0 - self.passed) * chance
-        ever = judged > 0.0
-        rest = divided(left, judged, ever)
-        since = divided(chance, judged, ever)
-        since *= rest
-        since *= self._open_variance
-        rest *= self.passed
-        rest[~ever] = 1.0
-        rest *= rest
-        rest *= self.squares
-        rest += since
-        return rest
+        kept, to_come = parts_then(self.passed, self.open, chance)
+        kept *= self.squares
+        kept += to_come * self.variance
+        return kept
 
-    @cached_property
-    def _open_variance(self) -> FloatArray:
-        return np.where(self.open, self.variance, 0.0)
+
+def parts_then(
+    passed: FloatArray, still_open: BoolArray, chance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return by how much squares so far, and the variance of utilities, count then, (n,) each.
+
+    rho^2, and q (1 - q) / P'^2 of pairs that are open, q the chance to be judged from now on.
+    """
+    left = 1.0 - chance
+    judged = passed + (1.0 - passed) * chance
+    ever = judged > 0.0
+    kept = divided(left, judged, ever)
+    to_come = divided(chance, judged, ever)
+    to_come *= kept
+    to_come *= still_open
+    kept *= passed
+    kept[~ever] = 1.0
+    kept *= kept
+    return kept, to_come
 
 
 def _grams(

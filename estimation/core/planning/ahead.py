@@ -13,7 +13,9 @@ import numpy as np
 
 from ..data.kept import kept
 from ..inference.looked_at import looked_at
+from ..inference.ratio_knowledge import AtOutlook
 from .fading import fading_covariances
+from .ratio_ahead import covariances_then, ratio_noise, with_inclusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..estimates.drawn import Drawn
+    from ..measures.table import Measure
     from ..rounds.results import MeasureResult
     from ..rounds.rounds import PairRound
     from ..sampling.designs import Design
@@ -84,8 +87,8 @@ def ahead_of_pairs(scope: Scope, part: PairRound, batches: int, result: MeasureR
     pool, step = scope.sampled or scope.pool, part.design.step(batches)
     part = part if batches == part.used else part.prefix(pool, batches)
     over = part.drawn(pool.topic).over(scope)
-    fading, now = _fading(scope, part.design, over, result, step)
-    noise, judged = expected_now(result) - now, _expected_pairs(pool, part.design, over.key, step)
+    fading, now, noise = _fading(scope, part.design, over, result, step)
+    judged = _expected_pairs(pool, part.design, over.key, step)
     steps = list(_steps(part.design, batches))
     pairs = [_expected_pairs(pool, part.design, over.key, each) for each, _ in steps]
     covariances = fading(np.array([each for each, _ in steps]))
@@ -111,18 +114,36 @@ def _steps(design: Design, batches: int) -> Iterator[tuple[float, int | None]]:
 
 def _fading(
     scope: Scope, design: Design, over: Drawn, result: MeasureResult, step: float
-) -> tuple[Callable[[FloatArray], Iterable[FloatArray]], FloatArray]:
-    """What falls with later steps, all of it with replacement, and what it is now."""
-    expected = expected_now(result)
-    if design.with_replacement:
-        return lambda steps: (expected * step / each for each in steps.tolist()), expected
+) -> tuple[Callable[[FloatArray], Iterable[FloatArray]], FloatArray, FloatArray]:
+    """What falls with later steps, what it is now, and disagreement between assessors.
+
+    Of sums of gains with replacement all of it falls.
+    """
+    expected, measure = expected_now(result), result.measure
+    if measure.family == "gain" and design.with_replacement:
+        scaled = lambda steps: (expected * step / each for each in steps.tolist())  # noqa: E731
+        return scaled, expected, np.zeros_like(expected)
     if result.outlook is None:
-        raise ValueError(f"there is no forecast for {result.measure} without an outlook")
-    rows = looked_at(scope.pool, over, result.measure).coupled()
-    second = result.outlook.moments(result.measure, rows.pair)[1]
+        raise ValueError(f"there is no forecast for {measure} without an outlook")
+    if measure.family == "ratio":
+        at = AtOutlook.of(scope.pool, measure, over, result.outlook)
+        fading = _fading_ratios(scope, design, at, measure)
+        return fading, at.covariance(measure), ratio_noise(result)
+    rows = looked_at(scope.pool, over, measure).coupled()
+    second = result.outlook.moments(measure, rows.pair)[1]
     size = scope.spread(design.size)[rows.pair]
     now = rows.gram(second) if result.label_noise_measured else expected
-    return partial(fading_covariances, rows, second, size), now
+    return partial(fading_covariances, rows, second, size), now, expected - now
+
+
+def _fading_ratios(
+    scope: Scope, design: Design, at: AtOutlook, measure: Measure
+) -> Callable[[FloatArray], Iterable[FloatArray]]:
+    def fading(steps: FloatArray) -> list[FloatArray]:
+        chances = (scope.spread(design.inclusion_after(each)) for each in steps.tolist())
+        return covariances_then((with_inclusion(at, each) for each in chances), measure)
+
+    return fading
 
 
 def _expected_pairs(pool: Pool, design: Design, key: Hashable, step: float) -> float:

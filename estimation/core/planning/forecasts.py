@@ -44,6 +44,7 @@ from .critical import (
 )
 from .foretold import Forecast, Foretold, crossings
 from .nearness import Near, settled_now
+from .ratio_ahead import ratio_exactness
 from .shrinkage import SURE, fit_spread
 from .tabulated import Tabulated
 
@@ -63,8 +64,8 @@ MANY = 1000  # differences from which on what is told of them is read off a tabl
 
 
 def supports(part: object, measure: Measure) -> bool:
-    """Return whether there is a forecast for what was drawn and the measure: sums of gains."""
-    return isinstance(part, PairRound | AdaptiveRound) and measure.family == "gain"
+    """Return whether there is a forecast for what was drawn and the measure: sums, and ratios."""
+    return isinstance(part, PairRound | AdaptiveRound) and measure.family in ("gain", "ratio")
 
 
 def forecast(
@@ -88,7 +89,7 @@ def forecast(
     batches : int
         Those that `result` rests on.
     result : MeasureResult
-        Of a measure of the family gain, with Student intervals, from `evaluation.evaluate`.
+        Of a sum of gains or a ratio, with Student intervals, from `evaluation.evaluate`.
     max_grade : int
         The best grade of the scale.
     confidence : float
@@ -110,7 +111,8 @@ def forecast(
     ahead = _ahead(scope, part, batches, result, labels)
     present, later = _Present.of(scope, ahead, result, max_grade), ahead.later
     critical = present.critical_values(later, result.ranking.adjusted_p, 1.0 - confidence)
-    near, end = Near.of(result, present.slack, 1.0 - confidence), _end(later)
+    critical, end = critical / present.exact, _end(later)
+    near = Near.of(result, present.slack, 1.0 - confidence, exact=present.exact)
     short = [near.short(step, end) if near else 0.0 for step in range(len(later))]
     now = _now(present, result, batches)
     best = present.best(later, critical, short, by_now=now.best)
@@ -154,6 +156,9 @@ class _Present:
     value, variance, half_width : ndarray of float64, shape (k,)
     z : ndarray of float64, shape (n,)
         Differences of every two runs in standard errors, by row of the upper triangle.
+    exact : float
+        What differences really err by, in these standard errors, at most 1 (`ratio_exactness`).
+        What they may truly be is told in units of that.
     slack : ndarray of float64, shape (k, k)
         As for `rank_runs`.
     """
@@ -164,6 +169,7 @@ class _Present:
     variance: FloatArray
     half_width: FloatArray
     z: FloatArray
+    exact: float
     slack: FloatArray
 
     @classmethod
@@ -176,21 +182,27 @@ class _Present:
             variance=found.se**2,
             half_width=(found.high - found.low) / 2.0,
             z=_standardized(result, out),
+            exact=ratio_exactness(result) if result.measure.family == "ratio" else 1.0,
             slack=out,
         )
 
     @cached_property
     def spread(self) -> TrueSpread:
         """How large differences really may be."""
-        return fit_spread(self.z)
+        return fit_spread(self._seen)
+
+    @cached_property
+    def _seen(self) -> FloatArray:
+        """Differences in units of what they really err by."""
+        return np.asarray(np.clip(self.z / self.exact, -SURE, SURE), dtype=np.float64)
 
     @cached_property
     def _observed(self) -> Observed:
-        return self.spread.of(self.z)
+        return self.spread.of(self._seen)
 
     @cached_property
     def _expected(self) -> Observed | Tabulated:
-        return Tabulated(self.z, self.spread) if len(self.z) > MANY else self._observed
+        return Tabulated(self._seen, self.spread) if len(self.z) > MANY else self._observed
 
     def _left(self, after: After) -> FloatArray:
         """What is left of the variances of differences then."""
@@ -213,7 +225,7 @@ class _Present:
         if not (number and len(self.z)):
             return np.zeros(number)
         end = _end(later)
-        then = self._expected.expected(self._left(later[end]))
+        then = self.exact * self._expected.expected(self._left(later[end]))
         among = independent_number(self.z, _above(adjusted), error)
         now = critical_value_of(among, error)
         if len(self.z) <= MOST_DIFFERENCES:
@@ -279,8 +291,8 @@ class _Present:
         return Contenders.of(self.value, self._scaled(self.covariance))
 
     def _scaled(self, covariance: FloatArray) -> FloatArray:
-        """A covariance as it was expected, with the variances of the product's rule."""
-        scale = np.sqrt(_share(self.variance, of=np.diag(self.covariance)))
+        """A covariance as it was expected, with the variances of the product's rule, but exact."""
+        scale = self.exact * np.sqrt(_share(self.variance, of=np.diag(self.covariance)))
         return np.asarray(covariance * np.multiply.outer(scale, scale))
 
 

@@ -43,10 +43,13 @@ class Near:
     end: float
 
     @classmethod
-    def of(cls, result: MeasureResult, slack: FloatArray, error: float) -> Near | None:
+    def of(
+        cls, result: MeasureResult, slack: FloatArray, error: float, *, exact: float = 1.0
+    ) -> Near | None:
         """Return that of a result; None where all differences matter.
 
-        ``slack``, (k, k), is what is out of reach, ``error`` that of all claims together.
+        ``slack``, (k, k), is what is out of reach, ``error`` that of all claims together; standard
+        errors are told in units of ``exact`` of them.
         """
         found, se = result.equivalence, result.ranking.difference_se
         pairs = np.triu_indices(len(se), 1)
@@ -58,7 +61,7 @@ class Near:
         end = -special.ndtri(SHARE * error / len(errors))
         now = float(np.median(reach[there] / errors[there])) if there.any() else end
         size = np.divide(room, errors, out=np.full_like(errors, np.inf), where=there)
-        return cls(found.within, size, now, float(end))
+        return cls(found.within, size / exact, now / exact, float(end) / exact)
 
     def short(self, step: int, end: int) -> float:
         """Return the standard errors that an interval reaches at a later step, as interpolated."""
