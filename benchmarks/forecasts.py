@@ -79,6 +79,10 @@ CELLS = (
     ("cranfield", "DCG@10", 2000),
     ("dl2019", "DCG@10", 1000),
     ("trec8", "P@10", 2000),
+    ("dl2019", "nDCG@10", 1000),
+    ("dl2019", "AP", 1000),
+    ("trec8", "AP", 3000),
+    ("trec8", "Rprec", 3000),
 )
 GOALS = ("ranking", "absolute")
 
