@@ -227,8 +227,9 @@ def test_a_run_that_came_later_is_foretold_with_the_others() -> None:
     of_pool = np.array(
         [grades[int(t), d] for t, d in zip(pool.topic, pool.docno.tolist(), strict=True)]
     )
-    for goal in (goals.ranking(*pool.runs), Goal("winner", tuple(pool.runs))):
-        drawn = played(plan(pool, goal=goal), 3, pool=pool, grades=of_pool)
+    asked = [(goals.ranking(*pool.runs), MEASURE), (Goal("winner", tuple(pool.runs)), MEASURE)]
+    for goal, measure in [*asked, (goals.ranking(*pool.runs), parse_measure("AP"))]:
+        drawn = played(plan(pool, goal=goal, measure=measure), 3, pool=pool, grades=of_pool)
         result = looked(drawn, pool=pool, grades=of_pool, joined=joined)
         found = forecast(
             Scope.of(pool, joined), drawn, batches=3, result=result, max_grade=BEST,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import build_pool
 from estimation.core.data.scope import Scope
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.ratio_knowledge import FREEDOM_OF_FINDS, AtOutlook
@@ -105,6 +106,46 @@ def test_what_falls_is_what_is_expected_of_each_later_sample(
     monkeypatch.setattr(ahead, "with_inclusion", lambda at, _: at)
     twin = ahead_of_pairs(Scope.of(POOL), part, 1, found).later[1].covariance
     assert np.trace(twin) > 1.2 * np.trace(ahead_now.later[1].covariance)
+
+
+def test_a_run_that_came_later_is_foretold_with_the_others() -> None:
+    """Nothing is expected of what it alone returns, and its forecast is finite all the same."""
+    runs = {tag: adaptive._lists(tag) for tag in POOL.runs}
+    sampled = dict(list(runs.items())[:-1])
+    pool = build_pool(POOL.topics, sampled, depth=POOL.depth)
+    scope = Scope.of(pool, build_pool(POOL.topics, runs, depth=POOL.depth))
+    about = {"goal": goals.ranking(*pool.runs), "measure": AP, "max_grade": BEST}
+    prior = make_prior(pool, name="rank", **about)
+    planned = make_design(pool, prior=prior, budget=400, batch_size=100, **about)
+    part = PairRound(planned, draw(pool, planned, seed="x"))
+    labels = LabelRows(part.sample.pair, part.sample.pair % 5 // 4)
+    asked = {"batches": 2, "max_grade": BEST}
+    result = evaluate(pool, part, labels=labels, measures=[AP], joined=scope.pool, **asked)
+    found = forecast(scope, part, result=result.results[0], **asked)
+    assert found.differences == 15
+    assert np.all(np.diff([each.half_width for each in found.steps]) <= 1e-12)
+
+
+@pytest.mark.parametrize("of", ["poisson", "adaptive"])
+def test_disagreement_between_assessors_stays_when_everything_is_judged(of: str) -> None:
+    if of == "poisson":
+        planned = design(AP)
+        part = PairRound(planned, draw(POOL, planned, seed="x"))
+        pair = part.sample.pair[part.sample.batch <= 2]
+        asked = {"batches": 2}
+    else:
+        part = adaptive.played(adaptive.plan(measure=AP), 2)
+        pair, asked = part.sample.pair, {"batches": part.planned}
+    once = LabelRows(pair, GRADES[pair])
+    second = LabelRows(np.tile(pair, 2), np.concatenate([GRADES[pair], GRADES[pair] ^ 1]))
+    left = []
+    for labels in (once, second):
+        result = evaluate(POOL, part, labels=labels, measures=[AP], max_grade=BEST, **asked)
+        about = {"result": result.results[0], "max_grade": BEST, "labels": labels}
+        found = forecast(Scope.of(POOL), part, **asked, **about)
+        left.append(found.steps[-1].half_width / found.steps[0].half_width)
+    assert left[0] == pytest.approx(0.0, abs=1e-6)
+    assert left[1] > 0.05
 
 
 def test_where_all_is_certain_nothing_is_left() -> None:
