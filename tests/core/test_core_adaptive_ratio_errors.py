@@ -1,5 +1,7 @@
 """How far ratios from adaptive rounds may be off: by what is expected, and by single documents."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -196,6 +198,19 @@ def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) 
         from_mean[goal] -= to_mean
         times = (from_mean @ found @ from_mean) / (from_mean @ usual @ from_mean)
         assert times == pytest.approx(1.0 if run == 0 else (5.0 + 3.0) / 20.0)
+
+
+def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand: tuple) -> None:
+    at, _ = line_of(by_hand, AP)
+    found = estimate_with(0.5 * at.covariance(AP), np.zeros((7, 7)))
+    usual = knowledge_at(at, AP, found)
+    assert not usual.unknown.any(), "or nothing could be withheld"
+    shared = knowledge_at(at, AP, replace(found, bias_of_value=np.full(7, 0.02)))
+    assert shared.expected - usual.expected == pytest.approx(np.full((7, 7), 0.02**2))
+    biased = knowledge_at(at, AP, replace(found, bias_of_value=np.full(7, 0.2)))
+    assert biased.unknown.all()
+    for each in (shared, biased):
+        assert np.array_equal(each.difference_unknown, usual.difference_unknown)
 
 
 @pytest.mark.slow

@@ -1,0 +1,27 @@
+"""Values of ratios are covered where many topics have few relevant documents, and few are found."""
+
+from pathlib import Path
+
+import pytest
+
+from estimation.core.rounds.adaptive import ratios
+from tests.estimation.simulations import rows, simulated
+
+ROUND = (
+    "--measure", "nDCG@10", "--goal", "ranking", "--method", "adaptive", "--budget", "3000",
+    "--budget-unit", "pairs", "--depth", "50", "--trials", "4", "--seed", "2026",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("twin", [False, True])
+def test_values_allow_for_a_bias_that_few_finds_deny(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, twin: bool
+) -> None:
+    """The twin lowers the bias that a model expects by as much as any finds say."""
+    if twin:
+        monkeypatch.setattr(ratios, "FINDS_AGAINST", 1e-9)
+    (found,) = rows(simulated(data_dir / "cranfield"), *ROUND)
+    assert found["value_coverage"] < 0.9 if twin else found["value_coverage"] > 0.95
+    assert found["true_verdicts"] > 100.0, "differences have no part in it"
+    assert found["familywise_error"] == 0.0
