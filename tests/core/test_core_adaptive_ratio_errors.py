@@ -12,7 +12,8 @@ from estimation.core.estimates.estimators import Totals
 from estimation.core.estimates.ratio_labels import RatioEstimate
 from estimation.core.inference import ratio_knowledge
 from estimation.core.inference.intervals import difference_variances
-from estimation.core.inference.ratio_knowledge import AtOutlook, knowledge_at
+from estimation.core.inference.of_all_runs import OfAllRuns
+from estimation.core.inference.ratio_knowledge import AtOutlook, RatioKnowledge, knowledge_at
 from estimation.core.inference.uncertainty import Missed, variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.estimates import BatchWeights
@@ -166,11 +167,14 @@ def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
 def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | None) -> np.ndarray:
     """What is expected where squares are such a share of it, and no value has a find by itself."""
     at, _ = line_of(by_hand, AP)
-    usual = at.covariance(AP)
-    of_differences = finds * (1.0 - np.eye(len(usual)))
-    found = estimate_with(share * usual, of_differences)
+    usual, every = at.covariance(AP), np.arange(7)
+    found = estimate_with(share * usual, finds * (1.0 - np.eye(7)))
+    told = {}
+    if goal is not None:
+        known = {"sampled": every >= 0, "goal": np.isin(every, goal)}
+        told = {"of_all": OfAllRuns.of(at, AP, found, **known), "goal": known["goal"]}
     inexact = np.diag((ratio_knowledge.INEXACT * found.estimate.value) ** 2)
-    return knowledge_at(at, AP, found, goal=goal).expected - inexact
+    return knowledge_at(at, AP, found, **told).expected - inexact
 
 
 def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tuple) -> None:
@@ -182,7 +186,7 @@ def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tupl
         less * difference_variances(usual)[apart]
     )
     assert found.mean() == pytest.approx(usual.mean())
-    assert np.array_equal(found, found.T)
+    assert found == pytest.approx(found.T, rel=1e-12)
     for share, goal in ((1.5, every), (0.2, every[:2]), (0.2, every[:0])):
         untold = expected_of(by_hand, share, 15.0, goal)
         assert untold == pytest.approx(usual), "larger squares, or too few runs, change nothing"
@@ -192,12 +196,13 @@ def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tupl
 def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) -> None:
     """What runs of the goal differ by tells nothing of one that joined later."""
     goal, usual = np.arange(1, 7), expected_of(by_hand, 0.2, 15.0, None)
-    found, to_mean = expected_of(by_hand, 0.2, 15.0, goal), np.full(6, 1.0 / 6.0)
-    for run in range(7):
-        from_mean = np.eye(7)[run]
-        from_mean[goal] -= to_mean
-        times = (from_mean @ found @ from_mean) / (from_mean @ usual @ from_mean)
-        assert times == pytest.approx(1.0 if run == 0 else (5.0 + 3.0) / 20.0)
+    found = expected_of(by_hand, 0.2, 15.0, goal)
+    assert found[0, 0] == pytest.approx(usual[0, 0])
+    apart, before = difference_variances(found), difference_variances(usual)
+    two = np.triu_indices(6, k=1)
+    times = (5.0 + 3.0) / 20.0
+    assert apart[1:, 1:][two] == pytest.approx(times * before[1:, 1:][two])
+    assert np.all(apart[0, 1:] > times * before[0, 1:])
 
 
 def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand: tuple) -> None:
@@ -205,9 +210,15 @@ def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand
     found = estimate_with(0.5 * at.covariance(AP), np.zeros((7, 7)))
     usual = knowledge_at(at, AP, found)
     assert not usual.unknown.any(), "or nothing could be withheld"
-    shared = knowledge_at(at, AP, replace(found, bias_of_value=np.full(7, 0.02)))
+    every = np.ones(7, dtype=bool)
+
+    def with_bias(bias: float) -> RatioKnowledge:
+        other = replace(found, bias_of_value=np.full(7, bias))
+        of_all = OfAllRuns.of(at, AP, other, sampled=every, goal=~every)
+        return knowledge_at(at, AP, other, of_all=of_all, goal=~every)
+
+    shared, biased = with_bias(0.02), with_bias(0.2)
     assert shared.expected - usual.expected == pytest.approx(np.full((7, 7), 0.02**2))
-    biased = knowledge_at(at, AP, replace(found, bias_of_value=np.full(7, 0.2)))
     assert biased.unknown.all()
     for each in (shared, biased):
         assert np.array_equal(each.difference_unknown, usual.difference_unknown)
@@ -220,8 +231,8 @@ def test_differences_are_covered_and_those_of_a_twin_are_not(
 ) -> None:
     """The twin expects that nothing parts runs, so that squares alone tell."""
     if twin:
-        alike = lambda expected, *_: np.full_like(expected, expected.mean())  # noqa: E731
-        monkeypatch.setattr(ratio_knowledge, "_as_far_apart", alike)
+        alike = lambda _, expected, *__: np.full_like(expected, expected.mean())  # noqa: E731
+        monkeypatch.setattr(OfAllRuns, "as_far_apart", alike)
     pool, grades = by_hand
     truth, plan = true_values(pool, grades=grades, measure=AP), plan_of(pool, AP, budget=400)
     apart, within = np.triu_indices(7, k=1), []

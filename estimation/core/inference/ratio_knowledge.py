@@ -53,20 +53,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import column_sums, share_of
+from ..arrays import column_sums, frozen, share_of
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
+from .of_all_runs import bias_left
 from .uncertainty import Missed, variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
-    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
     from ..estimates.estimators import Totals
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
+    from .of_all_runs import OfAllRuns
     from .outlook import Outlook
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
@@ -74,8 +76,6 @@ DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
-FINDS_OF_ALL_BELIEVED = 5.0  # so many that those of all runs together do
-FEWEST_TO_COMPARE = 3  # of one difference the squares are all that it has
 ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 
@@ -128,23 +128,22 @@ def knowledge_at(
     found: RatioEstimate,
     *,
     unjudged: BoolArray | None = None,
-    goal: IntArray | None = None,
+    of_all: OfAllRuns | None = None,
+    goal: BoolArray | None = None,
 ) -> RatioKnowledge:
     """Work out the same from a linearization at an outlook.
 
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
-    What is expected of differences follows the squares of the runs of a goal, positions among the
-    k, where a model was learned (`found.bias_left`).
+    `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
     """
-    spread, (left, of_value) = at.covariance(measure), _bias_left(at, found)
-    learned = found.bias_left is not None
+    spread, (left, of_value) = at.covariance(measure), bias_left(at, found)
+    learned, in_common = found.bias_left is not None, 0.0
+    if of_all is not None and goal is not None:
+        spread, in_common = of_all.as_far_apart(spread, goal), of_all.bias
     if learned:
-        if goal is not None:
-            spread = _as_far_apart(spread, found.estimate, goal)
         spread = _believed(spread, found.estimate)
     if at.factor.any():
         spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
-    in_common = max(0.0, float(np.mean(of_value**2 - left**2)))
     expected = spread + np.multiply.outer(left, left) + in_common
     biased = np.abs(of_value) > MOST_BIAS * np.sqrt(np.maximum(np.diag(spread), 0.0))
     apart = np.abs(np.subtract.outer(left, left))
@@ -161,46 +160,6 @@ def knowledge_at(
         missed=None if unjudged is None else at.missed(unjudged),
         elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
     )
-
-
-def _bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatArray]:
-    """What may be left of the bias of every run, for differences and for values, (k,) each."""
-    if found.bias_left is not None and found.bias_of_value is not None:
-        return found.bias_left, found.bias_of_value
-    left = at.bias() - found.bias
-    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    return left, left
-
-
-def _as_far_apart(expected: FloatArray, estimate: Totals, goal: IntArray) -> FloatArray:
-    """What is expected, and of what runs of a goal differ by no more than all their squares say.
-
-    A model may expect too much of what parts runs. The squares of all runs less their mean come
-    from many finds and are unbiased; if they are a share s of what is expected, n finds carrying a
-    difference in the median, then deviations from the mean of these runs count
-    sqrt((5 + n s) / (5 + n)) times. The mean stays what it was, as its squares were found too small
-    (docs/decisions/0087), and so does what other runs deviate from it.
-    """
-    runs = len(goal)
-    if runs < FEWEST_TO_COMPARE:
-        return expected
-    at = np.ix_(goal, goal)
-    found = _apart((estimate.covariance - estimate.noise)[at])
-    usual = _apart(expected[at])
-    finds = float(np.median(estimate.contributions[at][np.triu_indices(runs, k=1)]))
-    share = min(found / usual, 1.0) if usual > 0.0 else 1.0
-    share = 1.0 + (share - 1.0) * finds / (finds + FINDS_OF_ALL_BELIEVED)
-    own = np.ones(len(expected))
-    own[goal] = np.sqrt(share)
-    of_mean = 1.0 - own
-    rows = own[:, None] * expected + np.multiply.outer(of_mean, expected[goal].mean(axis=0))
-    both = own * rows + np.multiply.outer(rows[:, goal].mean(axis=1), of_mean)
-    return np.asarray((both + both.T) / 2.0, dtype=np.float64)
-
-
-def _apart(covariance: FloatArray) -> float:
-    """The sum of the variances of values less their mean."""
-    return float(np.trace(covariance) - covariance.mean() * len(covariance))
 
 
 def _believed(expected: FloatArray, estimate: Totals) -> FloatArray:
@@ -290,7 +249,15 @@ class AtOutlook:
 
     def covariance(self, measure: Measure, *, own: FloatArray | None = None) -> FloatArray:
         """E, shape (k, k); `own` is the part of numerators, by `scale`, if it is known."""
-        return self._covariance(self.more(measure), own)
+        if own is not None:
+            return self._covariance(self.more(measure), own)
+        if measure not in self._found:
+            self._found[measure] = frozen(self._covariance(self.more(measure)))
+        return self._found[measure]
+
+    @cached_property
+    def _found(self) -> dict[Measure, FloatArray]:
+        return {}
 
     def scale(self, measure: Measure) -> FloatArray:
         """By how much the squared slopes of each pair count in E, shape (N,)."""

@@ -19,7 +19,8 @@ import numpy as np
 from ..arrays import share_of
 from ..estimates.products import cross_products
 from ..inference.intervals import difference_variances
-from ..inference.ratio_knowledge import FINDS_OF_ALL_BELIEVED, FREEDOM_OF_FINDS
+from ..inference.of_all_runs import FINDS_OF_ALL_BELIEVED
+from ..inference.ratio_knowledge import FREEDOM_OF_FINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

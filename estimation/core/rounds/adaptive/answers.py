@@ -11,9 +11,11 @@ import numpy as np
 from ...arrays import share_of
 from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
+from ...data.scope import Scope
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
 from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
+from ...inference.of_all_runs import OfAllRuns
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
@@ -30,12 +32,13 @@ from .state import FAMILIES, AdaptiveState, walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...arrays import FloatArray, IntArray
-    from ...data.scope import Scope
+    from ...arrays import BoolArray, FloatArray, IntArray
+    from ...estimates.ratio_labels import RatioEstimate
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
+    from .ratios import SteadySlopes
     from .sampling import Passed
 
 ESTIMATOR = "ad"
@@ -191,21 +194,39 @@ class _Question:
         return pool.run_index(tags[0]), pool.run_index(tags[1])
 
     def _ratio(self, measure: Measure) -> MeasureResult:
-        scope, weights, pairs, rows = self.scope, self.weights, self.pairs, self.rows
-        line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
-        found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
-        unjudged = scope.marked(weights.on_label == 0.0)
-        known = knowledge_at(line.at, measure, found, unjudged=unjudged, goal=self._goal)
+        scope = self.scope
+        line, found = self._estimated(scope, measure)
+        known = knowledge_at(
+            line.at,
+            measure,
+            found,
+            unjudged=scope.marked(self.weights.on_label == 0.0),
+            of_all=self._of_all(measure, line, found),
+            goal=self._of_goal(scope),
+        )
         highest = self._highest(measure)
         shown = limits_of_ratios(found.estimate, known, self.asked.at_this_look, highest)
         more = {"ratio_bias": found.bias, "relevant_found": found.found}
         return self._result(measure, shown, found.by_topic, found.noise_measured, **more)
 
-    @property
-    def _goal(self) -> IntArray:
-        """Where the runs of the goal stand among those that are asked for."""
-        of_goal, runs = set(self.frame.design.goal.all_runs), self.scope.pool.runs
-        return np.flatnonzero([tag in of_goal for tag in runs])
+    def _of_all(self, measure: Measure, line: SteadySlopes, found: RatioEstimate) -> OfAllRuns:
+        """What the runs of the round tell together: the same, whoever else is asked for."""
+        scope, runs = self.scope, self.frame.pool.runs
+        if not set(runs) <= set(scope.pool.runs):
+            scope = Scope.of(self.frame.pool)
+            line, found = self._estimated(scope, measure)
+        sampled, goal = np.isin(scope.pool.runs, runs), self._of_goal(scope)
+        return OfAllRuns.of(line.at, measure, found, sampled=sampled, goal=goal)
+
+    def _estimated(self, scope: Scope, measure: Measure) -> tuple[SteadySlopes, RatioEstimate]:
+        weights, pairs, rows = self.weights, self.pairs, self.rows
+        line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
+        found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
+        return line, found
+
+    def _of_goal(self, scope: Scope) -> BoolArray:
+        """Which runs of a scope the goal is about."""
+        return np.isin(scope.pool.runs, self.frame.design.goal.all_runs)
 
     def _highest(self, measure: Measure) -> float:
         depth = self.scope.pool.depth
