@@ -172,7 +172,7 @@ def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | N
     told = {}
     if goal is not None:
         known = {"sampled": every >= 0, "goal": np.isin(every, goal)}
-        told = {"of_all": OfAllRuns.of(at, AP, found, **known), "goal": known["goal"]}
+        told = {"of_all": OfAllRuns.of(at.covariance(AP), found, **known), "goal": known["goal"]}
     inexact = np.diag((ratio_knowledge.INEXACT * found.estimate.value) ** 2)
     return knowledge_at(at, AP, found, **told).expected - inexact
 
@@ -214,7 +214,7 @@ def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand
 
     def with_bias(bias: float) -> RatioKnowledge:
         other = replace(found, bias_of_value=np.full(7, bias))
-        of_all = OfAllRuns.of(at, AP, other, sampled=every, goal=~every)
+        of_all = OfAllRuns.of(at.covariance(AP), other, sampled=every, goal=~every)
         return knowledge_at(at, AP, other, of_all=of_all, goal=~every)
 
     shared, biased = with_bias(0.02), with_bias(0.2)

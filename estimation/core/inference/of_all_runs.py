@@ -10,20 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..estimates.ratio_labels import RatioEstimate
-    from ..measures.table import Measure
-    from .ratio_knowledge import AtOutlook
 
 FINDS_OF_ALL_BELIEVED = 5.0  # so many that squares of all runs together count half
 FEWEST_TO_COMPARE = 3  # of one difference the squares are all that it has
-
-
-def bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatArray]:
-    """What may be left of the bias of every run, for differences and for values, (k,) each."""
-    if found.bias_left is not None and found.bias_of_value is not None:
-        return found.bias_left, found.bias_of_value
-    left = at.bias() - found.bias
-    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    return left, left
 
 
 @dataclass(frozen=True)
@@ -52,19 +41,25 @@ class OfAllRuns:
 
     @classmethod
     def of(
-        cls,
-        at: AtOutlook,
-        measure: Measure,
-        found: RatioEstimate,
-        *,
-        sampled: BoolArray,
-        goal: BoolArray,
+        cls, expected: FloatArray, found: RatioEstimate, *, sampled: BoolArray, goal: BoolArray
     ) -> OfAllRuns:
-        """Return that of a round whose runs are all estimated: `sampled`, (k,), and its goal's."""
-        left, of_value = (each[sampled] for each in bias_left(at, found))
-        bias = max(0.0, float(np.mean(of_value**2 - left**2)))
+        """Return that of a round whose runs are all estimated.
+
+        Parameters
+        ----------
+        expected : ndarray of float64, shape (k, k)
+            `AtOutlook.covariance`.
+        found : RatioEstimate
+            Of a round that learns.
+        sampled, goal : ndarray of bool, shape (k,)
+            Which runs are of the round, and of its goal.
+        """
+        bias = 0.0
+        if found.bias_left is not None and found.bias_of_value is not None:
+            more = found.bias_of_value[sampled] ** 2 - found.bias_left[sampled] ** 2
+            bias = max(0.0, float(np.mean(more)))
         estimate, some = found.estimate, np.ix_(goal, goal)
-        runs, expected = int(goal.sum()), at.covariance(measure)[some]
+        runs, expected = int(goal.sum()), expected[some]
         usual = _apart(expected) if runs >= FEWEST_TO_COMPARE else 0.0
         if not usual > 0.0:
             return cls(bias=bias)

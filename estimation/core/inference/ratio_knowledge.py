@@ -57,7 +57,6 @@ from ..arrays import column_sums, frozen, share_of
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
-from .of_all_runs import bias_left
 from .uncertainty import Missed, variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
@@ -136,7 +135,7 @@ def knowledge_at(
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
     `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
     """
-    spread, (left, of_value) = at.covariance(measure), bias_left(at, found)
+    spread, (left, of_value) = at.covariance(measure), _bias_left(at, found)
     learned, in_common = found.bias_left is not None, 0.0
     if of_all is not None and goal is not None:
         spread, in_common = of_all.as_far_apart(spread, goal), of_all.bias
@@ -160,6 +159,15 @@ def knowledge_at(
         missed=None if unjudged is None else at.missed(unjudged),
         elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
     )
+
+
+def _bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatArray]:
+    """What may be left of the bias of every run, for differences and for values, (k,) each."""
+    if found.bias_left is not None and found.bias_of_value is not None:
+        return found.bias_left, found.bias_of_value
+    left = at.bias() - found.bias
+    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    return left, left
 
 
 def _believed(expected: FloatArray, estimate: Totals) -> FloatArray:
