@@ -20,6 +20,7 @@ from estimation.core.rounds.adaptive.estimates import BatchWeights
 from estimation.core.rounds.adaptive.outlooks import model_outlook
 from estimation.core.rounds.adaptive.ratios import at_outlook
 from estimation.core.rounds.adaptive.state import walk
+from estimation.core.rounds.limits import limits_of_ratios
 from estimation.research.simulation import true_values
 from tests.core.test_core_adaptive import played
 from tests.core.test_core_adaptive_ratios import AP, RPREC, estimated, labels_at, plan_of
@@ -164,8 +165,10 @@ def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
     return RatioEstimate(totals, none, none[0], np.zeros(1), False, none[0], none[0])
 
 
-def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | None) -> np.ndarray:
-    """What is expected where squares are such a share of it, and no value has a find by itself."""
+def known_of(
+    by_hand: tuple, share: float, finds: float, goal: np.ndarray | None
+) -> tuple[RatioEstimate, RatioKnowledge]:
+    """What is known where squares are such a share of what is expected; no value has a find."""
     at, _ = line_of(by_hand, AP)
     usual, every = at.covariance(AP), np.arange(7)
     found = estimate_with(share * usual, finds * (1.0 - np.eye(7)))
@@ -173,8 +176,13 @@ def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | N
     if goal is not None:
         known = {"sampled": every >= 0, "goal": np.isin(every, goal)}
         told = {"of_all": OfAllRuns.of(at.covariance(AP), found, **known), "goal": known["goal"]}
-    inexact = np.diag((ratio_knowledge.INEXACT * found.estimate.value) ** 2)
-    return knowledge_at(at, AP, found, **told).expected - inexact
+    return found, knowledge_at(at, AP, found, **told)
+
+
+def expected_of(by_hand: tuple, share: float, finds: float, goal: np.ndarray | None) -> np.ndarray:
+    """What is expected of differences there, without what is always possible."""
+    found, known = known_of(by_hand, share, finds, goal)
+    return known.expected - np.diag((ratio_knowledge.INEXACT * found.estimate.value) ** 2)
 
 
 def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tuple) -> None:
@@ -191,6 +199,20 @@ def test_what_parts_runs_is_expected_as_the_squares_of_all_have_it(by_hand: tupl
         untold = expected_of(by_hand, share, 15.0, goal)
         assert untold == pytest.approx(usual), "larger squares, or too few runs, change nothing"
     assert expected_of(by_hand, 0.2, 0.0, every) == pytest.approx(usual), "nothing was found"
+
+
+def test_values_keep_what_is_expected_of_them_where_differences_follow_squares(
+    by_hand: tuple,
+) -> None:
+    """A run unlike the others is known by no squares of theirs."""
+    found, known = known_of(by_hand, 0.2, 15.0, np.arange(7))
+    _, usual = known_of(by_hand, 0.2, 15.0, None)
+    assert known.of_values == pytest.approx(np.diag(usual.expected))
+    assert known.of_values == pytest.approx(usual.of_values)
+    assert np.diag(known.expected).max() < 0.9 * known.of_values.max(), "differences do not"
+    shown = limits_of_ratios(found.estimate, replace(known, missed=None), 0.95, 1.0)
+    assert shown.se == pytest.approx(np.sqrt(known.of_values))
+    assert np.all(shown.high - shown.value > 1.9 * shown.se)
 
 
 def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) -> None:

@@ -11,7 +11,7 @@ from estimation.core.data.scope import Scope
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.ratio_knowledge import FREEDOM_OF_FINDS, AtOutlook
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.planning import ahead
+from estimation.core.planning import ahead, forecasts
 from estimation.core.planning.ahead import ahead_of_pairs
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.foretold import Forecast
@@ -54,6 +54,10 @@ def told(planned: Design, seed: str) -> Forecast:
     return forecast(Scope.of(POOL), part, batches=1, result=found, max_grade=BEST)
 
 
+def decided(found: Forecast) -> float:
+    return next(each.decided for each in reversed(found.steps) if each.batches is not None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", [AP, NDCG, RPREC], ids=str)
 @pytest.mark.parametrize("method", ["poisson", "iid"])
@@ -87,6 +91,21 @@ def test_half_widths_of_adaptive_rounds_come_as_foretold(
             twin.append(end(adaptive.told(drawn)) / middle(late))
     assert 0.7 < np.median(ratios) < 1.4
     assert np.median(twin) > 1.5
+
+
+@pytest.mark.slow
+def test_verdicts_come_as_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin takes standard errors for what differences really err by."""
+    planned, came, foretold, twin = design(AP), [], [], []
+    for seed in SEEDS:
+        late = looked(planned, seed, planned.batches)[1]
+        came.append(np.count_nonzero(late.ranking.verdicts == 1))
+        foretold.append(decided(told(planned, seed)))
+        with monkeypatch.context() as patch:
+            patch.setattr(forecasts, "ratio_exactness", lambda _: 1.0)
+            twin.append(decided(told(planned, seed)))
+    assert 0.8 < np.sum(foretold) / np.sum(came) < 1.15
+    assert np.sum(twin) / np.sum(came) < 0.8
 
 
 @pytest.mark.parametrize("measure", [AP, NDCG, RPREC], ids=str)

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
-    from ..estimates.estimators import Totals
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
     from .of_all_runs import OfAllRuns
@@ -87,7 +86,9 @@ class RatioKnowledge:
     ----------
     expected : ndarray of float64, shape (k, k)
         Covariance of the values, with the bias that may be left, without disagreement between
-        assessors.
+        assessors, as it is believed of differences.
+    of_values : ndarray of float64, shape (k,)
+        Variances of the values, likewise, as they are believed of values.
     unknown, difference_unknown : ndarray of int8, shapes (k,) and (k, k)
         A `Reason` each.
     finds : ndarray of float64, shape (k, k)
@@ -99,6 +100,7 @@ class RatioKnowledge:
     """
 
     expected: FloatArray
+    of_values: FloatArray
     unknown: Reasons
     difference_unknown: Reasons
     finds: FloatArray
@@ -135,16 +137,18 @@ def knowledge_at(
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
     `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
     """
-    spread, (left, of_value) = at.covariance(measure), _bias_left(at, found)
-    learned, in_common = found.bias_left is not None, 0.0
+    (left, of_value), learned = _bias_left(at, found), found.bias_left is not None
+    spread, in_common = _believed(at.covariance(measure), found), 0.0
+    of_values = np.diag(spread)
     if of_all is not None and goal is not None:
-        spread, in_common = of_all.as_far_apart(spread, goal), of_all.bias
-    if learned:
-        spread = _believed(spread, found.estimate)
+        spread = _believed(of_all.as_far_apart(at.covariance(measure), goal), found)
+        in_common = of_all.bias
     if at.factor.any():
-        spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
+        inexact = (INEXACT * found.estimate.value) ** 2
+        spread, of_values = spread + np.diag(inexact), of_values + inexact
     expected = spread + np.multiply.outer(left, left) + in_common
-    biased = np.abs(of_value) > MOST_BIAS * np.sqrt(np.maximum(np.diag(spread), 0.0))
+    biased = np.abs(of_value) > MOST_BIAS * np.sqrt(np.maximum(of_values, 0.0))
+    of_values = of_values + left**2 + in_common
     apart = np.abs(np.subtract.outer(left, left))
     unclear = apart > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
     unclear |= _vague_differences(found, expected)
@@ -153,7 +157,8 @@ def knowledge_at(
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
         expected=expected,
-        unknown=_reasons(biased | _vague_values(found, expected)),
+        of_values=of_values,
+        unknown=_reasons(biased | _vague_values(found, of_values)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
         missed=None if unjudged is None else at.missed(unjudged),
@@ -170,8 +175,11 @@ def _bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatAr
     return left, left
 
 
-def _believed(expected: FloatArray, estimate: Totals) -> FloatArray:
-    """What is expected, and of it the less, the more finds say what there is; run by run."""
+def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:
+    """What is expected; of rounds that learn the less, the more finds of each run there are."""
+    if found.bias_left is None:
+        return expected
+    estimate = found.estimate
     finds = np.diag(estimate.contributions)
     share = np.sqrt(finds / (finds + FINDS_BELIEVED))
     rest = np.sqrt(1.0 - share**2)
@@ -184,9 +192,9 @@ def _reasons(withheld: BoolArray) -> Reasons:
     return np.where(withheld, np.int8(Reason.FEW_RELEVANT), all_known(*withheld.shape))
 
 
-def _vague_values(found: RatioEstimate, expected: FloatArray) -> BoolArray:
+def _vague_values(found: RatioEstimate, of_values: FloatArray) -> BoolArray:
     estimate = found.estimate
-    error = np.sqrt(variances(estimate.covariance, expected + estimate.noise))
+    error = np.sqrt(variances(estimate.covariance, np.diag(of_values) + estimate.noise))
     return np.asarray(error > MOST_ERROR * estimate.value)
 
 
@@ -255,10 +263,8 @@ class AtOutlook:
         power = 2.0 if measure.name == "AP" else 1.0
         return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
 
-    def covariance(self, measure: Measure, *, own: FloatArray | None = None) -> FloatArray:
-        """E, shape (k, k); `own` is the part of numerators, by `scale`, if it is known."""
-        if own is not None:
-            return self._covariance(self.more(measure), own)
+    def covariance(self, measure: Measure) -> FloatArray:
+        """E, shape (k, k)."""
         if measure not in self._found:
             self._found[measure] = frozen(self._covariance(self.more(measure)))
         return self._found[measure]
@@ -271,20 +277,26 @@ class AtOutlook:
         """By how much the squared slopes of each pair count in E, shape (N,)."""
         return self._scale(self.more(measure))
 
+    def by_denominators(self, measure: Measure) -> FloatArray:
+        """E less what these squared slopes add up to, shape (k, k)."""
+        return self._by_denominators(self.more(measure))
+
     def tangent_covariance(self) -> FloatArray:
         """E where v is 0: of the tangent alone."""
         return self._covariance(np.ones_like(self._variance))
 
+    def _covariance(self, more: FloatArray) -> FloatArray:
+        """With so many times the factors of the pairs of each topic, (T,)."""
+        own = cross_product(self.tangent.slopes, self._scale(more))
+        return own + self._by_denominators(more)
+
     def _scale(self, more: FloatArray) -> FloatArray:
         return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
 
-    def _covariance(self, more: FloatArray, own: FloatArray | None = None) -> FloatArray:
-        """With so many times the factors of the pairs of each topic, (T,)."""
-        if own is None:
-            own = cross_product(self.tangent.slopes, self._scale(more))
+    def _by_denominators(self, more: FloatArray) -> FloatArray:
         below = self.tangent.topic_slope
         mixed = _cross_sums(more[:, None] * self._together, below)
-        return own - mixed - mixed.T + _cross_sums(below * (more * self._variance)[:, None], below)
+        return _cross_sums(below * (more * self._variance)[:, None], below) - mixed - mixed.T
 
     def missed(self, unjudged: BoolArray) -> Missed:
         """Return what unjudged pairs, (N,), would add to the runs that return them.

@@ -68,14 +68,18 @@ def with_inclusion(at: AtOutlook, inclusion: FloatArray) -> AtOutlook:
 def covariances_then(later: Iterable[AtOutlook], measure: Measure) -> list[FloatArray]:
     """Return E, (k, k), at each of some steps, which are all linearized at the same place.
 
-    With half the digits: they say what share of E now is left.
+    With half the digits: they say what share of E now is left. Of every step one number a pair is
+    held.
     """
-    every = list(later)
-    if not every:
+    slopes, scales, below = None, [], []
+    for each in later:
+        slopes = each.tangent.slopes
+        scales.append(each.scale(measure))
+        below.append(each.by_denominators(measure))
+    if slopes is None:
         return []
-    scales = np.stack([each.scale(measure) for each in every])
-    own = cross_products(every[0].tangent.slopes, scales, roughly=True)
-    return [each.covariance(measure, own=of) for each, of in zip(every, own, strict=True)]
+    own = cross_products(slopes, np.stack(scales), roughly=True)
+    return [of + rest for of, rest in zip(own, below, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ def limits_of_ratios(
     expected, value = known.expected + estimate.noise, estimate.value
     told = student_intervals(
         value,
-        variance=variances(estimate.covariance, expected),
+        variance=variances(estimate.covariance, np.diag(known.of_values) + estimate.noise),
         df=np.diag(known.freedom),
         confidence=confidence,
     )
