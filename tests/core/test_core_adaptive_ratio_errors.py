@@ -9,11 +9,12 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.estimates.estimators import Totals
-from estimation.core.estimates.ratio_labels import RatioEstimate
+from estimation.core.estimates.ratio_labels import BiasLeft, RatioEstimate
 from estimation.core.inference import ratio_knowledge
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.of_all_runs import OfAllRuns
-from estimation.core.inference.ratio_knowledge import AtOutlook, RatioKnowledge, knowledge_at
+from estimation.core.inference.ratio_knowledge import RatioKnowledge, knowledge_at
+from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.uncertainty import Missed, variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.estimates import BatchWeights
@@ -162,7 +163,8 @@ def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
         noise=np.zeros_like(squares),
         sure=np.zeros(runs),
     )
-    return RatioEstimate(totals, none, none[0], np.zeros(1), False, none[0], none[0])
+    left = BiasLeft(none[0], none[0])
+    return RatioEstimate(totals, none, none[0], np.zeros(1), False, left)
 
 
 def known_of(
@@ -235,7 +237,7 @@ def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand
     every = np.ones(7, dtype=bool)
 
     def with_bias(bias: float) -> RatioKnowledge:
-        other = replace(found, bias_of_value=np.full(7, bias))
+        other = replace(found, left=BiasLeft(np.zeros(7), np.full(7, bias)))
         of_all = OfAllRuns.of(at.covariance(AP), other, sampled=every, goal=~every)
         return knowledge_at(at, AP, other, of_all=of_all, goal=~every)
 

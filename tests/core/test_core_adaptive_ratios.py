@@ -10,7 +10,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.ratio_labels import levels_reached
 from estimation.core.estimates.ratio_lines import Frame, Gains, Numerator, Tangent
-from estimation.core.inference import ratio_knowledge
+from estimation.core.inference import ratio_outlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.estimates import BatchWeights
@@ -199,7 +199,7 @@ def test_a_bias_taken_off_whole_would_err_more(
 ) -> None:
     """The twin: where a topic's denominator is next to nothing known, the series diverges."""
     missed, _ = errors(*large, AP)
-    for each in (ratios, ratio_knowledge):
+    for each in (ratios, ratio_outlook):
         monkeypatch.setattr(each, "DAMPING", 0.0)
     worse, _ = errors(*large, AP)
     assert (worse**2).mean() > 1.1 * (missed**2).mean()

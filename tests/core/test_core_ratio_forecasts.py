@@ -9,7 +9,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import build_pool
 from estimation.core.data.scope import Scope
 from estimation.core.inference.intervals import difference_variances
-from estimation.core.inference.ratio_knowledge import FREEDOM_OF_FINDS, AtOutlook
+from estimation.core.inference.ratio_knowledge import FREEDOM_OF_FINDS
+from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning import ahead, forecasts
 from estimation.core.planning.ahead import ahead_of_pairs

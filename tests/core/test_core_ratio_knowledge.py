@@ -14,7 +14,7 @@ from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
 from estimation.core.estimates.ratios import _stored
 from estimation.core.inference.outlook import KnownOutlook
-from estimation.core.inference.ratio_knowledge import AtOutlook
+from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import pair_estimates

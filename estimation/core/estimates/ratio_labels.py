@@ -19,6 +19,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class BiasLeft:
+    """What may be left of the bias of k ratios after some was taken off, signed.
+
+    Attributes
+    ----------
+    of_differences : ndarray of float64, shape (k,)
+        As differences have it.
+    of_values : ndarray of float64, shape (k,)
+        As values have it: at least as far from 0.
+    """
+
+    of_differences: FloatArray
+    of_values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class RatioEstimate:
     """Estimated values of k runs under a ratio measure.
 
@@ -37,12 +53,10 @@ class RatioEstimate:
         interval can be relied on.
     noise_measured : bool
         Whether any pair has two judgments or more.
-    bias_left : ndarray of float64, shape (k,), or None
-        By how much two estimates of the bias are apart, of which the mean was taken off; None where
-        there is but one.
-    bias_of_value : ndarray of float64, shape (k,), or None
-        The same at least as far from 0, as few finds say little against a model's larger bias.
-        What runs have in common of it is in no difference.
+    left : BiasLeft or None
+        By how much two estimates of the bias are apart, of which the mean was taken off; of values
+        further, as few finds say little against a model's larger bias, of which no difference has
+        what runs have in common. None where there is but one estimate.
     """
 
     estimate: Totals
@@ -50,8 +64,7 @@ class RatioEstimate:
     bias: FloatArray
     found: IntArray
     noise_measured: bool
-    bias_left: FloatArray | None = None
-    bias_of_value: FloatArray | None = None
+    left: BiasLeft | None = None
 
 
 @dataclass(frozen=True, eq=False)

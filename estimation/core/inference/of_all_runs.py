@@ -55,8 +55,8 @@ class OfAllRuns:
             Which runs are of the round, and of its goal.
         """
         bias = 0.0
-        if found.bias_left is not None and found.bias_of_value is not None:
-            more = found.bias_of_value[sampled] ** 2 - found.bias_left[sampled] ** 2
+        if (left := found.left) is not None:
+            more = left.of_values[sampled] ** 2 - left.of_differences[sampled] ** 2
             bias = max(0.0, float(np.mean(more)))
         estimate, some = found.estimate, np.ix_(goal, goal)
         runs, expected = int(goal.sum()), expected[some]

@@ -46,18 +46,15 @@ depend on the judgments, through the outlook and the values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from ..arrays import column_sums, frozen, share_of
-from ..estimates.products import cross_product
-from ..estimates.ratio_lines import Frame, Gains, Tangent
+from ..estimates.ratio_labels import BiasLeft
 from .intervals import difference_variances
-from .uncertainty import Missed, variances, variances_of_differences
+from .ratio_outlook import AtOutlook
+from .uncertainty import variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
@@ -68,13 +65,12 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from .of_all_runs import OfAllRuns
     from .outlook import Outlook
+    from .uncertainty import Missed
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
-DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
-ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 
 
@@ -137,22 +133,18 @@ def knowledge_at(
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
     `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
     """
-    (left, of_value), learned = _bias_left(at, found), found.bias_left is not None
-    spread, in_common = _believed(at.covariance(measure), found), 0.0
-    of_values = np.diag(spread)
-    if of_all is not None and goal is not None:
-        spread = _believed(of_all.as_far_apart(at.covariance(measure), goal), found)
-        in_common = of_all.bias
-    if at.factor.any():
-        inexact = (INEXACT * found.estimate.value) ** 2
-        spread, of_values = spread + np.diag(inexact), of_values + inexact
-    expected = spread + np.multiply.outer(left, left) + in_common
-    biased = np.abs(of_value) > MOST_BIAS * np.sqrt(np.maximum(of_values, 0.0))
-    of_values = of_values + left**2 + in_common
-    apart = np.abs(np.subtract.outer(left, left))
-    unclear = apart > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
+    left = _bias_left(at, found) if found.left is None else found.left
+    known = None if of_all is None or goal is None else (of_all, goal)
+    spread, of_values = _spread(at, measure, found, known)
+    shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
+    expected = spread + np.multiply.outer(apart, apart) + shared
+    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(np.maximum(of_values, 0.0))
+    of_values = of_values + apart**2 + shared
+    unclear = np.abs(np.subtract.outer(apart, apart)) > MOST_BIAS_OF_DIFFERENCE * np.sqrt(
+        difference_variances(spread)
+    )
     unclear |= _vague_differences(found, expected)
-    if not learned:
+    if found.left is None:
         unclear |= np.logical_or.outer(biased, biased)
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
@@ -166,18 +158,33 @@ def knowledge_at(
     )
 
 
-def _bias_left(at: AtOutlook, found: RatioEstimate) -> tuple[FloatArray, FloatArray]:
-    """What may be left of the bias of every run, for differences and for values, (k,) each."""
-    if found.bias_left is not None and found.bias_of_value is not None:
-        return found.bias_left, found.bias_of_value
+def _spread(
+    at: AtOutlook, measure: Measure, found: RatioEstimate, known: tuple[OfAllRuns, BoolArray] | None
+) -> tuple[FloatArray, FloatArray]:
+    """What is expected but for bias: covariance as differences have it, (k, k), and variances of
+    values, (k,)."""
+    usual = at.covariance(measure)
+    spread = _believed(usual, found)
+    of_values = np.diag(spread)
+    if known is not None:
+        of_all, goal = known
+        spread = _believed(of_all.as_far_apart(usual, goal), found)
+    if not at.factor.any():
+        return spread, of_values
+    inexact = (INEXACT * found.estimate.value) ** 2
+    return spread + np.diag(inexact), of_values + inexact
+
+
+def _bias_left(at: AtOutlook, found: RatioEstimate) -> BiasLeft:
+    """What is expected to be left of the bias where the sample alone told what to take off."""
     left = at.bias() - found.bias
     left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    return left, left
+    return BiasLeft(left, left)
 
 
 def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:
     """What is expected; of rounds that learn the less, the more finds of each run there are."""
-    if found.bias_left is None:
+    if found.left is None:
         return expected
     estimate = found.estimate
     finds = np.diag(estimate.contributions)
@@ -203,182 +210,3 @@ def _vague_differences(found: RatioEstimate, expected: FloatArray) -> BoolArray:
     mean = np.add.outer(estimate.value, estimate.value) / 2.0
     variance = variances_of_differences(estimate.covariance, expected + estimate.noise)
     return np.asarray(np.sqrt(variance) > MOST_DOUBT * mean)
-
-
-@dataclass(frozen=True, eq=False)
-class AtOutlook:
-    """Ratios linearized where every pair has its expected utility, with moments of the sample.
-
-    With F_i = (1 - pi_i) / pi_i, a_ij and b_xj the slopes by numerator and denominator, u_i the
-    utility and h_i what the pair moves the denominator by.
-
-    Attributes
-    ----------
-    tangent : Tangent
-        Its frame has all N pairs.
-    factor : ndarray of float64, shape (N,)
-        F_i; 0 of pairs out of reach.
-    squares, crossed, falling : ndarray of float64, shape (N,)
-        E[u_i^2], E[u_i h_i] and E[h_i^2].
-    overlooked : float
-        Expected share of topics that have something relevant, of which nothing is found.
-    """
-
-    tangent: Tangent
-    factor: FloatArray
-    squares: FloatArray
-    crossed: FloatArray
-    falling: FloatArray
-    overlooked: float = 0.0
-
-    @classmethod
-    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> AtOutlook:
-        gain = np.diff(measure.utilities(outlook.grades))
-        reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
-        if gain.any():  # else the scale ends below what counts as relevant: one level without gain
-            reach, gain = reach[gain > 0.0], gain[gain > 0.0]
-        else:
-            reach, gain = 0.0 * reach[:1], gain[:1]
-        gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
-        tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
-        shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
-        utility = np.cumsum(gain)[:, None]
-        falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
-        return cls(
-            tangent=tangent,
-            factor=share_of(1.0 - drawn.inclusion, of=drawn.inclusion),
-            squares=np.add.reduce(shares * utility**2),
-            crossed=np.add.reduce(shares * utility * falling),
-            falling=np.add.reduce(shares * falling**2),
-            overlooked=_overlooked(tangent.frame, reach[0], drawn.inclusion),
-        )
-
-    @property
-    def relative_variance(self) -> FloatArray:
-        """v of every topic's denominator, shape (T,)."""
-        return np.asarray(self._variance * self.tangent.reciprocal**2, dtype=np.float64)
-
-    def more(self, measure: Measure) -> FloatArray:
-        """(1 + v)^p of every topic, shape (T,)."""
-        power = 2.0 if measure.name == "AP" else 1.0
-        return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
-
-    def covariance(self, measure: Measure) -> FloatArray:
-        """E, shape (k, k)."""
-        if measure not in self._found:
-            self._found[measure] = frozen(self._covariance(self.more(measure)))
-        return self._found[measure]
-
-    @cached_property
-    def _found(self) -> dict[Measure, FloatArray]:
-        return {}
-
-    def scale(self, measure: Measure) -> FloatArray:
-        """By how much the squared slopes of each pair count in E, shape (N,)."""
-        return self._scale(self.more(measure))
-
-    def by_denominators(self, measure: Measure) -> FloatArray:
-        """E less what these squared slopes add up to, shape (k, k)."""
-        return self._by_denominators(self.more(measure))
-
-    def tangent_covariance(self) -> FloatArray:
-        """E where v is 0: of the tangent alone."""
-        return self._covariance(np.ones_like(self._variance))
-
-    def _covariance(self, more: FloatArray) -> FloatArray:
-        """With so many times the factors of the pairs of each topic, (T,)."""
-        own = cross_product(self.tangent.slopes, self._scale(more))
-        return own + self._by_denominators(more)
-
-    def _scale(self, more: FloatArray) -> FloatArray:
-        return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
-
-    def _by_denominators(self, more: FloatArray) -> FloatArray:
-        below = self.tangent.topic_slope
-        mixed = _cross_sums(more[:, None] * self._together, below)
-        return _cross_sums(below * (more * self._variance)[:, None], below) - mixed - mixed.T
-
-    def missed(self, unjudged: BoolArray) -> Missed:
-        """Return what unjudged pairs, (N,), would add to the runs that return them.
-
-        Each is taken for as likely as its square tells, and for as good as can be.
-        """
-        frame, some = self.tangent.frame, np.flatnonzero(unjudged | (self.factor > 0.0))
-        rows, topic, runs = self.tangent.slopes[some], frame.topic[some], frame.runs
-        at = np.repeat(np.arange(len(some)), np.diff(rows.indptr))
-        step = rows.data * frame.gains.gain.sum() - self._taken[topic[at], rows.indices]
-        step = np.maximum(step, 0.0)
-        open_pairs, squares = unjudged[some][at], step**2
-        likely = step * open_pairs * self.squares[some][at]
-        total, cubes, left, sampled = (
-            column_sums(rows.indices, each, number=runs)
-            for each in (likely, likely * squares, open_pairs * squares, ~open_pairs * squares)
-        )
-        largest = np.zeros(runs)
-        np.maximum.at(largest, rows.indices, squares)
-        expected = replace(self, factor=unjudged.astype(np.float64)).tangent_covariance()
-        left = share_of(left, of=sampled + largest)
-        return Missed(expected, np.sqrt(share_of(cubes, of=total)), left)
-
-    def missed_elsewhere(self, unjudged: BoolArray) -> Missed:
-        """Return what they would take from values through the denominator.
-
-        Pairs that a run does return are counted too, so that it is no less than others take.
-        """
-        per_topic, step = self.tangent.frame.per_topic, np.maximum(self._taken, 0.0)
-        likely = per_topic(unjudged * self.squares)[:, None]
-        left = per_topic(unjudged.astype(np.float64))[:, None]
-        sampled = per_topic((~unjudged & (self.factor > 0.0)).astype(np.float64))[:, None]
-        squares = step**2
-        total, cubes, expected = (
-            (likely * each).sum(axis=0) for each in (step, step * squares, squares)
-        )
-        of = (sampled * squares).sum(axis=0) + squares.max(axis=0, initial=0.0)
-        return Missed(
-            np.diag(expected / self.tangent.frame.gains.gain.sum() ** 2),
-            np.sqrt(share_of(cubes, of=total)),
-            share_of((left * squares).sum(axis=0), of=of),
-        )
-
-    @cached_property
-    def _taken(self) -> FloatArray:
-        """What a pair of the best utility takes from a value through the denominator, (T, k)."""
-        tangent = self.tangent
-        falls = (tangent.frame.gains.gain[:, None] * tangent.level_slope).sum(axis=0)
-        return np.asarray(tangent.topic_slope * falls[:, None], dtype=np.float64)
-
-    def bias(self) -> FloatArray:
-        """The expected bias of every run before correction, damped, shape (k,)."""
-        return np.asarray(self.bias_by_topic().sum(axis=0), dtype=np.float64)
-
-    def bias_by_topic(self) -> FloatArray:
-        """The same of every topic, shape (T, k)."""
-        tangent = self.tangent
-        together = self._together - tangent.topic_slope * self._variance[:, None]
-        scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
-        return np.asarray(-(together * scale[:, None]), dtype=np.float64)
-
-    @cached_property
-    def _variance(self) -> FloatArray:
-        """sum_i F_i E[h_i^2] over the pairs of each topic, shape (T,)."""
-        return self.tangent.frame.per_topic(self.factor * self.falling)
-
-    @cached_property
-    def _together(self) -> FloatArray:
-        """sum_i F_i E[u_i h_i] a_ij over them, shape (T, k)."""
-        frame = self.tangent.frame
-        return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
-
-
-def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> float:
-    """`AtOutlook.overlooked`, from the chances of pairs to be relevant, and to be sampled."""
-    logs = np.log1p(-np.minimum(chance * inclusion, ALMOST_CERTAIN))
-    nothing_found = np.exp(frame.per_topic(logs))
-    logs = np.log1p(-np.minimum(chance, ALMOST_CERTAIN))
-    overlooked = np.mean(nothing_found - np.exp(frame.per_topic(logs)))
-    return min(float(overlooked), ALMOST_CERTAIN)
-
-
-def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
-    """first' second, (k, k), added up in a fixed order on every machine."""
-    return np.asarray(sparse.csr_array(first.T) @ second, dtype=np.float64)

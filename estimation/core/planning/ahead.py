@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data.kept import kept
 from ..inference.looked_at import looked_at
-from ..inference.ratio_knowledge import AtOutlook
+from ..inference.ratio_outlook import AtOutlook
 from .fading import fading_covariances
 from .ratio_ahead import covariances_then, ratio_noise, with_inclusion
 

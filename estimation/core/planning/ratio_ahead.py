@@ -1,7 +1,7 @@
 """What is left of the expected covariance of ratios (AP, nDCG, Rprec) after later steps.
 
 A ratio is linearized where judged pairs have their labels, or every pair what is expected of it
-(`inference.ratio_knowledge.AtOutlook`), and stays linearized there: what a pair moves it by is the
+(`inference.ratio_outlook.AtOutlook`), and stays linearized there: what a pair moves it by is the
 same then as now. What falls is what the sample misses of every pair, and with it the relative
 variance of the denominators, by which a tangent errs. The bias is not foretold by itself; it falls
 faster than the variance does.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..arrays import FloatArray
-    from ..inference.ratio_knowledge import AtOutlook
+    from ..inference.ratio_outlook import AtOutlook
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
 

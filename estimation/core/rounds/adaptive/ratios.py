@@ -46,9 +46,15 @@ from scipy import sparse
 from ...arrays import FloatArray, column_sums, share_of
 from ...estimates.estimators import Totals, finds_of
 from ...estimates.products import cross_product
-from ...estimates.ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
+from ...estimates.ratio_labels import (
+    BiasLeft,
+    RatioEstimate,
+    ReachedLevels,
+    deviations,
+    levels_reached,
+)
 from ...estimates.ratio_lines import Frame, Gains, Tangent
-from ...inference.ratio_knowledge import DAMPING, AtOutlook
+from ...inference.ratio_outlook import DAMPING, AtOutlook
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -136,8 +142,7 @@ def estimate_ratio(
         bias=(highest - by_topic).sum(axis=0),
         found=np.bincount(topic[useful], minlength=topics),
         noise_measured=bool(np.any(labels.number >= 2)),
-        bias_left=left,
-        bias_of_value=np.where(np.abs(of_value) > np.abs(left), of_value, left),
+        left=BiasLeft(left, np.where(np.abs(of_value) > np.abs(left), of_value, left)),
     )
 
 

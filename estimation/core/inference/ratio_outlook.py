@@ -1,0 +1,209 @@
+"""Ratio measures (AP, nDCG, Rprec) linearized at what is expected of every pair, and their moments.
+
+Where every pair has its expected utility a ratio is linear in what a sample misses of the pairs, as
+near as that goes; what that leaves out, and the bias, are factors of the relative variance of the
+denominators. See `ratio_knowledge` for the formulas and where they come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import column_sums, frozen, share_of
+from ..estimates.products import cross_product
+from ..estimates.ratio_lines import Frame, Gains, Tangent
+from .uncertainty import Missed
+
+if TYPE_CHECKING:
+    from ..arrays import BoolArray, FloatArray
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..measures.table import Measure
+    from .outlook import Outlook
+
+DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
+ALMOST_CERTAIN = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class AtOutlook:
+    """Ratios linearized where every pair has its expected utility, with moments of the sample.
+
+    With F_i = (1 - pi_i) / pi_i, a_ij and b_xj the slopes by numerator and denominator, u_i the
+    utility and h_i what the pair moves the denominator by.
+
+    Attributes
+    ----------
+    tangent : Tangent
+        Its frame has all N pairs.
+    factor : ndarray of float64, shape (N,)
+        F_i; 0 of pairs out of reach.
+    squares, crossed, falling : ndarray of float64, shape (N,)
+        E[u_i^2], E[u_i h_i] and E[h_i^2].
+    overlooked : float
+        Expected share of topics that have something relevant, of which nothing is found.
+    """
+
+    tangent: Tangent
+    factor: FloatArray
+    squares: FloatArray
+    crossed: FloatArray
+    falling: FloatArray
+    overlooked: float = 0.0
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> AtOutlook:
+        gain = np.diff(measure.utilities(outlook.grades))
+        reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
+        if gain.any():  # else the scale ends below what counts as relevant: one level without gain
+            reach, gain = reach[gain > 0.0], gain[gain > 0.0]
+        else:
+            reach, gain = 0.0 * reach[:1], gain[:1]
+        gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
+        tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+        shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
+        utility = np.cumsum(gain)[:, None]
+        falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
+        return cls(
+            tangent=tangent,
+            factor=share_of(1.0 - drawn.inclusion, of=drawn.inclusion),
+            squares=np.add.reduce(shares * utility**2),
+            crossed=np.add.reduce(shares * utility * falling),
+            falling=np.add.reduce(shares * falling**2),
+            overlooked=_overlooked(tangent.frame, reach[0], drawn.inclusion),
+        )
+
+    @property
+    def relative_variance(self) -> FloatArray:
+        """v of every topic's denominator, shape (T,)."""
+        return np.asarray(self._variance * self.tangent.reciprocal**2, dtype=np.float64)
+
+    def more(self, measure: Measure) -> FloatArray:
+        """(1 + v)^p of every topic, shape (T,)."""
+        power = 2.0 if measure.name == "AP" else 1.0
+        return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
+
+    def covariance(self, measure: Measure) -> FloatArray:
+        """E, shape (k, k)."""
+        if measure not in self._found:
+            self._found[measure] = frozen(self._covariance(self.more(measure)))
+        return self._found[measure]
+
+    @cached_property
+    def _found(self) -> dict[Measure, FloatArray]:
+        return {}
+
+    def scale(self, measure: Measure) -> FloatArray:
+        """By how much the squared slopes of each pair count in E, shape (N,)."""
+        return self._scale(self.more(measure))
+
+    def by_denominators(self, measure: Measure) -> FloatArray:
+        """E less what these squared slopes add up to, shape (k, k)."""
+        return self._by_denominators(self.more(measure))
+
+    def tangent_covariance(self) -> FloatArray:
+        """E where v is 0: of the tangent alone."""
+        return self._covariance(np.ones_like(self._variance))
+
+    def _covariance(self, more: FloatArray) -> FloatArray:
+        """With so many times the factors of the pairs of each topic, (T,)."""
+        own = cross_product(self.tangent.slopes, self._scale(more))
+        return own + self._by_denominators(more)
+
+    def _scale(self, more: FloatArray) -> FloatArray:
+        return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
+
+    def _by_denominators(self, more: FloatArray) -> FloatArray:
+        below = self.tangent.topic_slope
+        mixed = _cross_sums(more[:, None] * self._together, below)
+        return _cross_sums(below * (more * self._variance)[:, None], below) - mixed - mixed.T
+
+    def missed(self, unjudged: BoolArray) -> Missed:
+        """Return what unjudged pairs, (N,), would add to the runs that return them.
+
+        Each is taken for as likely as its square tells, and for as good as can be.
+        """
+        frame, some = self.tangent.frame, np.flatnonzero(unjudged | (self.factor > 0.0))
+        rows, topic, runs = self.tangent.slopes[some], frame.topic[some], frame.runs
+        at = np.repeat(np.arange(len(some)), np.diff(rows.indptr))
+        step = rows.data * frame.gains.gain.sum() - self._taken[topic[at], rows.indices]
+        step = np.maximum(step, 0.0)
+        open_pairs, squares = unjudged[some][at], step**2
+        likely = step * open_pairs * self.squares[some][at]
+        total, cubes, left, sampled = (
+            column_sums(rows.indices, each, number=runs)
+            for each in (likely, likely * squares, open_pairs * squares, ~open_pairs * squares)
+        )
+        largest = np.zeros(runs)
+        np.maximum.at(largest, rows.indices, squares)
+        expected = replace(self, factor=unjudged.astype(np.float64)).tangent_covariance()
+        left = share_of(left, of=sampled + largest)
+        return Missed(expected, np.sqrt(share_of(cubes, of=total)), left)
+
+    def missed_elsewhere(self, unjudged: BoolArray) -> Missed:
+        """Return what they would take from values through the denominator.
+
+        Pairs that a run does return are counted too, so that it is no less than others take.
+        """
+        per_topic, step = self.tangent.frame.per_topic, np.maximum(self._taken, 0.0)
+        likely = per_topic(unjudged * self.squares)[:, None]
+        left = per_topic(unjudged.astype(np.float64))[:, None]
+        sampled = per_topic((~unjudged & (self.factor > 0.0)).astype(np.float64))[:, None]
+        squares = step**2
+        total, cubes, expected = (
+            (likely * each).sum(axis=0) for each in (step, step * squares, squares)
+        )
+        of = (sampled * squares).sum(axis=0) + squares.max(axis=0, initial=0.0)
+        return Missed(
+            np.diag(expected / self.tangent.frame.gains.gain.sum() ** 2),
+            np.sqrt(share_of(cubes, of=total)),
+            share_of((left * squares).sum(axis=0), of=of),
+        )
+
+    @cached_property
+    def _taken(self) -> FloatArray:
+        """What a pair of the best utility takes from a value through the denominator, (T, k)."""
+        tangent = self.tangent
+        falls = (tangent.frame.gains.gain[:, None] * tangent.level_slope).sum(axis=0)
+        return np.asarray(tangent.topic_slope * falls[:, None], dtype=np.float64)
+
+    def bias(self) -> FloatArray:
+        """The expected bias of every run before correction, damped, shape (k,)."""
+        return np.asarray(self.bias_by_topic().sum(axis=0), dtype=np.float64)
+
+    def bias_by_topic(self) -> FloatArray:
+        """The same of every topic, shape (T, k)."""
+        tangent = self.tangent
+        together = self._together - tangent.topic_slope * self._variance[:, None]
+        scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
+        return np.asarray(-(together * scale[:, None]), dtype=np.float64)
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        """sum_i F_i E[h_i^2] over the pairs of each topic, shape (T,)."""
+        return self.tangent.frame.per_topic(self.factor * self.falling)
+
+    @cached_property
+    def _together(self) -> FloatArray:
+        """sum_i F_i E[u_i h_i] a_ij over them, shape (T, k)."""
+        frame = self.tangent.frame
+        return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
+
+
+def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> float:
+    """`AtOutlook.overlooked`, from the chances of pairs to be relevant, and to be sampled."""
+    logs = np.log1p(-np.minimum(chance * inclusion, ALMOST_CERTAIN))
+    nothing_found = np.exp(frame.per_topic(logs))
+    logs = np.log1p(-np.minimum(chance, ALMOST_CERTAIN))
+    overlooked = np.mean(nothing_found - np.exp(frame.per_topic(logs)))
+    return min(float(overlooked), ALMOST_CERTAIN)
+
+
+def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
+    """first' second, (k, k), added up in a fixed order on every machine."""
+    return np.asarray(sparse.csr_array(first.T) @ second, dtype=np.float64)
