@@ -57,7 +57,8 @@ class RankedLine:
         return "·" if same else f"was {span(*before)}"
 
     @property
-    def lower_bound(self) -> bool:
+    def open_part(self) -> bool:
+        """Whether the value takes part of what counts for not relevant."""
         return self.run.support < 1.0 and not self.run.unknown
 
     @property

@@ -88,6 +88,8 @@ def _few_relevant(table: RankingTable) -> list[Finding]:
     enough = enough_relevant(measure, method=table.round.method)
     if measure.family != "ratio" or found is None or found >= enough or not table.known:
         return []
+    if all(row.low == row.high for row in table.known):  # everything is judged
+        return []
     text = (
         f"{table.measure} rests on {found:g} relevant documents found per topic; below about "
         f"{enough} its intervals can be too short."
@@ -461,7 +463,8 @@ def _decided(pairs: Pairwise) -> Finding:
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
     if pairs.equivalence is not None:
         more = int((pairs.equivalent & (pairs.verdicts == 0)).sum()) // 2
-        rest = f", and {more:,} more differ by at most {pairs.equivalence.within:g}{rest}"
+        if more:
+            rest = f", and {more:,} more differ by at most {pairs.equivalence.within:g}{rest}"
         kind = SURE if decided + more == total else OPEN
     return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided{rest}.")
 

@@ -51,6 +51,8 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
     best, ranking = forecast.of_best(), forecast.of_ranking()
     share = f"nine tenths of the {forecast.differences:,} differences between two runs"
     decided, which = f"{share} are decided", "which run is the best"
+    if forecast.steps[0].decided >= forecast.differences:
+        decided = f"all {forecast.differences:,} differences between two runs are decided"
     of_best, of_share = "the best run is decided", decided
     if forecast.steps[0].enough is not None:
         limit = f"at most {row.negligible:g}"

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from estimation.core.planning.reached import Answer, ReachedByBudget
+from estimation.core.planning.reached import ReachedByBudget
 from estimation.models import Estimate, Round
 from estimation.scales import decimals, label
 from estimation.selectors import latest_estimates, measures_of, rounds_of
@@ -79,7 +79,7 @@ def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) 
     came = f"± {low}" if low == high else f"± {low} to {high}"
     return (
         f"{says}: {known.width} for the middle run there, {came} here. {_why(row)}"
-        f"{_from(row, table.budget_for('half_width', known.half_width))}"
+        f"{_from(row, table, known.half_width)}"
     )
 
 
@@ -96,7 +96,10 @@ def _why(row: Round) -> str:
     return "This round is estimated alone. "
 
 
-def _from(row: Round, answer: Answer) -> str:
+def _from(row: Round, table: ReachedByBudget, half_width: float) -> str:
+    if not half_width > 0.0:
+        return "Only where everything is judged it is as narrow."
+    answer = table.budget_for("half_width", half_width)
     if answer.hoped is None:
         return "No budget of this design makes it as narrow."
     hoped = math.ceil(answer.hoped - ROUNDING)

@@ -55,6 +55,10 @@ class CurrentEstimate:
     line: EstimateLine
 
     @property
+    def bounded(self) -> bool:
+        return selectors.is_bounded(self.round.measure)
+
+    @property
     def digits(self) -> int:
         """As many decimals as the interval justifies."""
         return decimals((self.line.high - self.line.low) / 2)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.foretold import Forecast
 from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round
@@ -156,6 +157,12 @@ def _judged_again(
     return JudgedAgain(freed, used, sorted(str(each.assessor) for each in holding))
 
 
+def is_bounded(measure: str) -> bool:
+    """Whether values that take documents out of reach for not relevant are lower bounds; ratios may
+    be off either way."""
+    return parse_measure(measure).family != "ratio"
+
+
 @dataclass(frozen=True)
 class RankedRun:
     """A row of the ranking.
@@ -242,8 +249,12 @@ class RankingTable:
 
     @property
     def supported(self) -> bool:
-        """Whether the sample covers all weight of all runs: if not, values are lower bounds."""
+        """Whether the sample covers all weight of all runs."""
         return all(row.support >= 1.0 for row in self.rows)
+
+    @property
+    def bounded(self) -> bool:
+        return is_bounded(self.measure)
 
     @property
     def interval(self) -> str:

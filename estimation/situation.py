@@ -151,7 +151,8 @@ class Situation:
         going = self.row is not None and not self.row.has_ended
         if self.row is None or not going or self.row.sampling.draws != "batches":
             return drawn
-        return max(drawn, self.row.budget if self.row.costs == Round.Costs.EQUAL else 0)
+        foreseen = min(self.row.budget, self.row.preview.get("eligible_pairs", self.row.budget))
+        return max(drawn, foreseen if self.row.costs == Round.Costs.EQUAL else 0)
 
     @property
     def judged(self) -> int:

@@ -184,7 +184,9 @@ class RankingRow(Row):
     round = IntegerField()
     measure = CharField()
     measures = serializers.ListField(child=CharField(), help_text="What can be asked for.")
-    supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
+    supported = serializers.BooleanField(
+        help_text="False: of some runs part of what counts is out of reach; see support."
+    )
     estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
     ranking = RankedRow(many=True)
     judged_again = JudgedAgainRow(

@@ -205,7 +205,10 @@ class EstimateRow(UnknownRow):
     df = Number(allow_null=True, help_text="Degrees of freedom; null: infinite, or not known.")
     low = Number(allow_null=True)
     high = Number(allow_null=True)
-    support = Number(help_text="Below 1 the value is a lower bound only.")
+    support = Number(
+        help_text="Below 1 part of what counts is out of reach, and taken for not relevant: a sum "
+        "of gains is then a lower bound only, a ratio may be off either way."
+    )
     sample_size = Number(allow_null=True, help_text="Effective sample size.")
     late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
     rank = IntegerField(

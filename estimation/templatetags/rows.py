@@ -152,7 +152,9 @@ def _value(figure: RankingFigure, line: RankedLine, slug: str) -> str:
         why = f'href="#why-{slug}-{line.note}" title="{escape(line.run.unknown_why or "")}"'
         note = f"<sup>{line.note}</sup>" if len(figure.notes) > 1 else ""
         return f'<a class="not-known" {why}>not known{note}</a>'
-    bound = LOWER_BOUND if line.lower_bound else ""
+    bound = ""
+    if line.open_part:
+        bound = LOWER_BOUND if figure.table.bounded else EITHER_WAY
     beside = f'<span class="muted narrow-show">{line.low} – {line.high}</span>'
     if figure.plus_minus:
         beside = f'<span class="muted">± {line.half_width}</span>'
@@ -167,6 +169,10 @@ def _news(line: RankedLine) -> str:
 
 
 LOWER_BOUND = '<abbr title="A lower bound: the sample leaves out part of this run">≥</abbr> '
+EITHER_WAY = (
+    '<abbr title="The sample leaves out part of what counts, and the value takes it for not '
+    'relevant: it may be off either way">≈</abbr> '
+)
 
 
 def _of_numbers(rows: Iterable[tuple[str, Iterable[str]]]) -> SafeString:

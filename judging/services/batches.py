@@ -1,13 +1,15 @@
 """Batches: the only door through which pairs come from a sample to the assessors.
 
 ``prepare`` writes a batch in short transactions (still invisible), ``release`` lets a round's
-batches wait in their order, ``open_next`` opens the first that waits. What is drawn is served: no
-step drops a pair, and nothing here looks at a grade, so the sample stays the sample. ``drop`` takes
-back whole batches, of a round that has ended before them; ``hold`` keeps whole batches back for a
-while, and ``let_go`` ends that.
+batches wait in their order, ``open_next`` opens the first that waits when somebody asks for a pair,
+and ``open_judged`` those of which all is judged already. What is drawn is served: no step drops a
+pair, and nothing here looks at a grade, so the sample stays the sample. ``drop`` takes back whole
+batches, of a round that has ended before them; ``hold`` keeps whole batches back for a while, and
+``let_go`` ends that.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -136,6 +138,7 @@ def release(batch_ids: Sequence[int]) -> None:
     Batch.objects.filter(pk__in=batch_ids, state=Batch.State.PREPARING).update(
         state=Batch.State.WAITING
     )
+    _open_judged_then(batch_ids)
 
 
 def drop(batch_ids: Sequence[int]) -> int:
@@ -188,6 +191,7 @@ def let_go(batch_ids: Sequence[int]) -> None:
     for pk in begun:
         if held.filter(pk=pk).update(state=Batch.State.OPEN):
             settle(pk)
+    _open_judged_then(batch_ids)
 
 
 def _refresh_statistics() -> None:
@@ -219,6 +223,29 @@ def open_next(campaign_id: int) -> Batch | None:
         if opened:
             settle(batch.pk)
         return batch
+
+
+def open_judged(campaign_id: int) -> None:
+    """Opens waiting batches of an open campaign in their order, as long as nothing is left to judge
+    of the next one: each is complete at once.
+
+    Other rounds may have had all of its pairs judged. Then nobody is asked, and nobody would come.
+    """
+    while _next_is_judged(campaign_id) and open_next(campaign_id):
+        pass
+
+
+def _next_is_judged(campaign_id: int) -> bool:
+    going = {"campaign": campaign_id, "campaign__state": Campaign.State.OPEN}
+    waiting = Batch.objects.filter(**going, state=Batch.State.WAITING)
+    batch = waiting.order_by("number").first()
+    return batch is not None and not unfinished(batch.pk).exists()
+
+
+def _open_judged_then(batch_ids: Sequence[int]) -> None:
+    """Once the transaction is committed. Where that fails, whoever asks for a pair does it."""
+    for pk in Batch.objects.filter(pk__in=batch_ids).values_list("campaign", flat=True).distinct():
+        transaction.on_commit(partial(open_judged, pk), robust=True)
 
 
 def lock_pairs(pairs: QuerySet[Pair]) -> None:

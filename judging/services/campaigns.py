@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -13,7 +14,7 @@ from django.utils.text import slugify
 from judging import selectors
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership, SeniorGrade, User
-from judging.services import audit, present
+from judging.services import audit, batches, present
 from judging.signals import labels_counted_anew, seniors_changed
 
 DEFAULT_GRADES = [
@@ -205,6 +206,7 @@ def open_for_judging(*, campaign: Campaign, by: User) -> None:
         raise UserError("archived", message, status=409)
     state = Campaign.State
     _move(campaign, by, state.OPEN, state.DRAFT, state.PAUSED, state.CLOSED)
+    transaction.on_commit(partial(batches.open_judged, campaign.pk), robust=True)
 
 
 def pause(*, campaign: Campaign, by: User) -> None:

@@ -1,6 +1,8 @@
 """What is known already beside what a further round buys: on its page, and by REST."""
 
+from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import pytest
 from django.db.models import F
@@ -9,8 +11,9 @@ from django.test import Client
 from estimation.core.planning.reached import Reached, ReachedByBudget
 from estimation.known_now import KnownNow, known_now, less_than_known
 from estimation.models import Estimate, Round
-from estimation.services import extending, reaching, stopping
-from judging.models import Campaign
+from estimation.services import extending, reaching, rounds, stopping
+from judging.models import Batch, Campaign
+from judging.services import campaigns
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -55,6 +58,12 @@ def test_from_which_budget_on_it_is_as_narrow() -> None:
         "No budget of this design makes it as narrow.",
         "From about 77 to 110 new pairs on it is as narrow.",
     ]
+
+
+def test_what_is_known_exactly_asks_for_everything() -> None:
+    said = less_than_known(row(), KnownNow(1, 3, 0.0), TABLE)
+    assert said.startswith("Less than round 1 knows now: ± 0 for the middle run there, ")
+    assert said.endswith(" Only where everything is judged it is as narrow.")
 
 
 def test_why_it_knows_less_follows_the_way_it_is_estimated() -> None:
@@ -114,6 +123,47 @@ def test_an_extension_that_is_too_small_is_told_beside_what_is_known(
     assert enough.budget is not None
     assert enough.budget > 2
     assert "knows now" not in organizer.get(there).json()["text"]
+
+
+def test_after_everything_was_judged_a_smaller_round_is_planned_and_ends_by_itself(
+    campaign: Campaign, organizer: Client, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    """Nobody has to come for pairs that were judged for the round before."""
+    every = {"budget": 2000, "batch_size": 2000, "extra_share": 0.0, "method": "poisson"}
+    evaluation.drawn(campaign, **every)
+    evaluation.judge(campaign, 2000)
+    later = evaluation.drafted(campaign, budget=30, batch_size=10, extra_share=0.0)
+    known = known_now(later)
+    assert known is not None
+    assert known.half_width == 0.0
+    page = text(organizer.get(address("round-detail", campaign, later.number)))
+    assert "Only where everything is judged it is as narrow." in page
+    there = f"/api/campaigns/{campaign.slug}/rounds/{later.number}/reach/"
+    assert "± 0 for the middle run there" in organizer.get(there).json()["text"]
+    with django_capture_on_commit_callbacks(execute=True):
+        rounds.request_draw(row=later, by=campaign.created_by)
+        factories.run_due_jobs()
+    factories.run_due_jobs()
+    states = set(later.round_batches.values_list("batch__state", flat=True))
+    assert states == {Batch.State.COMPLETE}
+    assert later.estimate_sets.exists()
+
+
+def test_a_draft_campaign_opens_no_batch_before_it_is_opened(
+    campaign: Campaign, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    evaluation.drawn(campaign, budget=2000, batch_size=2000, extra_share=0.0, method="poisson")
+    evaluation.judge(campaign, 2000)
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+    later = evaluation.drafted(campaign, budget=30, batch_size=10, extra_share=0.0)
+    with django_capture_on_commit_callbacks(execute=True):
+        rounds.request_draw(row=later, by=campaign.created_by)
+        factories.run_due_jobs()
+    waiting = later.round_batches.filter(batch__state=Batch.State.WAITING)
+    assert waiting.count() == later.round_batches.count() > 1
+    with django_capture_on_commit_callbacks(execute=True):
+        campaigns.open_for_judging(campaign=campaign, by=campaign.created_by)
+    assert not waiting.exists()
 
 
 def test_nothing_is_known_of_another_measure_nor_before_a_batch_is_judged(

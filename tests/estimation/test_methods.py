@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from django.db.models import F
+from django.test import Client
 
 from estimation import selectors
 from estimation.core.rounds.active.rounds import ActiveRound
@@ -17,6 +19,7 @@ from judging.services import assignments, campaigns, jobs, judgments
 from tests.core.length import bounded
 from tests.support import factories
 from tests.support.kept import Kept
+from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 TOPICS, DOCUMENTS = 4, 12
@@ -125,8 +128,8 @@ def test_every_method_ends_with_estimates_that_can_be_recomputed(campaign, metho
     shown = selectors.latest_estimates(row)
     assert shown is not None
     assert estimates.from_scratch(row).digest == shown.digest
-    for text in (measure, "P@5"):
-        for estimate in values(row, text).values():
+    for each in (measure, "P@5"):
+        for estimate in values(row, each).values():
             assert estimate.low <= estimate.value <= estimate.high
             assert estimate.support == 1.0
 
@@ -406,14 +409,35 @@ def test_the_smallest_error_leads(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+def test_a_ratio_that_the_sample_reaches_in_part_is_no_lower_bound(campaign: Campaign) -> None:
+    row = judge_all(drawn(campaign, measure="AP", reported=["P@5"], budget=48, batch_size=48))
+    shown = row.estimate_sets.get()
+    shown.estimates.filter(run__tag="odd").update(support=0.7)
+    page = Client()
+    page.force_login(campaign.created_by)
+    said = {
+        measure: text(page.get(address("live", campaign, row.number), {"measure": measure}))
+        for measure in ("AP", "P@5")
+    }
+    assert (said["AP"].count("≈"), said["AP"].count("≥")) == (1, 0)
+    assert (said["P@5"].count("≈"), said["P@5"].count("≥")) == (0, 1)
+    assert "Its value takes the rest for not relevant" in said["AP"]
+
+
+@pytest.mark.slow
 def test_few_relevant_documents_are_said_to_be_few(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, measure="AP", reported=["P@5"], budget=48, batch_size=48))
     table, pairs = selectors.ranking_table(row), selectors.pairwise
     assert table is not None
     assert table.estimate_set.relevant_found == 7.5
     texts = [each.text for each in findings(table, pairs(table.estimate_set, "AP"))]
-    assert any("7.5 relevant documents found per topic" in text for text in texts)
+    assert not any("relevant documents found" in said for said in texts), "nothing is left to find"
+    table.estimate_set.estimates.filter(measure="AP").update(high=F("value") + 0.1)
+    table = selectors.ranking_table(row)
+    assert table is not None
+    texts = [each.text for each in findings(table, pairs(table.estimate_set, "AP"))]
+    assert any("7.5 relevant documents found per topic" in said for said in texts)
     other = selectors.ranking_table(row, "P@5")
     assert other is not None
     texts = [each.text for each in findings(other, pairs(other.estimate_set, "P@5"))]
-    assert not any("relevant documents found" in text for text in texts)
+    assert not any("relevant documents found" in said for said in texts)
