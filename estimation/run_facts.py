@@ -13,6 +13,7 @@ from estimation.models import Estimate, EstimateSet, Round, Run
 from estimation.numbers import EstimateLine, estimate_lines
 from estimation.scales import decimals
 from estimation.standing import JudgedSoFar, RoundsAsJudged, ranking_of
+from estimation.unknown import is_bounded
 from judging.models import Upload
 
 ALIKE = 12
@@ -56,7 +57,7 @@ class CurrentEstimate:
 
     @property
     def bounded(self) -> bool:
-        return selectors.is_bounded(self.round.measure)
+        return is_bounded(self.round.measure)
 
     @property
     def digits(self) -> int:

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
-from estimation.core.measures.table import parse_measure
 from estimation.core.planning.foretold import Forecast
 from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.stored import matrices, stored_facts
-from estimation.unknown import Purpose, name_of, purpose_of
+from estimation.unknown import Purpose, is_bounded, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
@@ -155,12 +154,6 @@ def _judged_again(
         return None
     holding = judging.exclusions(row.campaign).filter(ended=None)
     return JudgedAgain(freed, used, sorted(str(each.assessor) for each in holding))
-
-
-def is_bounded(measure: str) -> bool:
-    """Whether values that take documents out of reach for not relevant are lower bounds; ratios may
-    be off either way."""
-    return parse_measure(measure).family != "ratio"
 
 
 @dataclass(frozen=True)

@@ -135,3 +135,9 @@ def purpose_of(row: Round, shown: EstimateSet, measure: str, late: Iterable[str]
         relevant_found=shown.relevant_found,
         enough=enough_relevant(parsed, method=row.method),
     )
+
+
+def is_bounded(measure: str) -> bool:
+    """Whether values that take documents out of reach for not relevant are lower bounds; ratios may
+    be off either way."""
+    return parse_measure(measure).family != "ratio"

@@ -164,7 +164,7 @@ def estimate_with(squares: np.ndarray, finds: np.ndarray) -> RatioEstimate:
         sure=np.zeros(runs),
     )
     left = BiasLeft(none[0], none[0])
-    return RatioEstimate(totals, none, none[0], np.zeros(1), False, left)
+    return RatioEstimate(totals, none, none[0], np.ones(1, dtype=np.int64), False, left)
 
 
 def known_of(

@@ -16,7 +16,9 @@ Bias. What is taken off a ratio (`RatioEstimate.bias`) rests on the documents fo
 unlikely ones are too few as a rule, so that it is too small. The expected second-order bias of a
 topic, -Cov(z, D) / D at the outlook, is too large where v is not small, because the series does not
 converge there; divided by 1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7
-to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). No series sees topics of which
+to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). Where v is 0.7 to 3, by few
+judgments of Cranfield and DL 2019, that of Rprec was 1.1 to 2.6 times as large, so that its values
+(differences have little of it) allow for 1 + 0.7 v. No series sees topics of which
 nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
 topics, a value loses n / (1 - n) of what is left of it. What all that leaves over after the
 correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have the
@@ -30,6 +32,9 @@ Withheld is (`Reason.FEW_RELEVANT`)
   has a part in (of rounds that learn, where the model tells the bias of every run, what two runs
   have in common of it is in no difference): intervals allow for an error that is as likely either
   way, not for this one;
+* all values, where the relative variance v of half of the denominators is above `MOST_VARIANCE`
+  (in rounds whose model does not tell the bias of every run);
+* everything, where nothing relevant was found and something could have been missed;
 * a value whose standard error is more than `MOST_ERROR` of it;
 * a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
   standard error is a large share of the mean of the two values.
@@ -53,7 +58,7 @@ import numpy as np
 
 from ..estimates.ratio_labels import BiasLeft
 from .intervals import difference_variances
-from .ratio_outlook import AtOutlook
+from .ratio_outlook import DAMPING, AtOutlook
 from .uncertainty import variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
@@ -68,6 +73,8 @@ if TYPE_CHECKING:
     from .uncertainty import Missed
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
+DAMPING_OF_RPREC = 0.7
+MOST_VARIANCE = 5.0  # relative, of the denominators of half of the topics
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
@@ -133,24 +140,27 @@ def knowledge_at(
     With the pairs that were not judged, (N,), it is allowed for what a single one would change.
     `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
     """
-    left = _bias_left(at, found) if found.left is None else found.left
+    left = _bias_left(at, measure, found) if found.left is None else found.left
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
     expected = spread + np.multiply.outer(apart, apart) + shared
-    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(np.maximum(of_values, 0.0))
-    of_values = of_values + apart**2 + shared
+    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(of_values)
+    of_values = of_values + (left.of_values**2 if of_all is None else apart**2 + shared)
     unclear = np.abs(np.subtract.outer(apart, apart)) > MOST_BIAS_OF_DIFFERENCE * np.sqrt(
         difference_variances(spread)
     )
     unclear |= _vague_differences(found, expected)
     if found.left is None:
+        biased |= _no_series(at)
         unclear |= np.logical_or.outer(biased, biased)
+    nothing = bool(at.factor.any()) and not found.found.any()
+    unclear |= nothing
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
         expected=expected,
         of_values=of_values,
-        unknown=_reasons(biased | _vague_values(found, of_values)),
+        unknown=_reasons(biased | nothing | _vague_values(found, of_values)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
         missed=None if unjudged is None else at.missed(unjudged),
@@ -165,7 +175,7 @@ def _spread(
     values, (k,)."""
     usual = at.covariance(measure)
     spread = _believed(usual, found)
-    of_values = np.diag(spread)
+    of_values = np.maximum(np.diag(spread), 0.0)  # sums that cancel leave rounding below it
     if known is not None:
         of_all, goal = known
         spread = _believed(of_all.as_far_apart(usual, goal), found)
@@ -175,11 +185,12 @@ def _spread(
     return spread + np.diag(inexact), of_values + inexact
 
 
-def _bias_left(at: AtOutlook, found: RatioEstimate) -> BiasLeft:
+def _bias_left(at: AtOutlook, measure: Measure, found: RatioEstimate) -> BiasLeft:
     """What is expected to be left of the bias where the sample alone told what to take off."""
-    left = at.bias() - found.bias
-    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    return BiasLeft(left, left)
+    damping = DAMPING_OF_RPREC if measure.name == "Rprec" else DAMPING
+    gone = found.bias + found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    usual, larger = at.bias() - gone, at.bias(damping) - gone
+    return BiasLeft(usual, np.where(np.abs(larger) > np.abs(usual), larger, usual))
 
 
 def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:
@@ -195,18 +206,24 @@ def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:
     return np.asarray(shown + np.multiply.outer(rest, rest) * expected, dtype=np.float64)
 
 
+def _no_series(at: AtOutlook) -> bool:
+    """Whether denominators vary too much for any series to tell the bias."""
+    some = at.relative_variance[at.relative_variance > 0.0]
+    return len(some) > 0 and float(np.median(some)) > MOST_VARIANCE
+
+
 def _reasons(withheld: BoolArray) -> Reasons:
     return np.where(withheld, np.int8(Reason.FEW_RELEVANT), all_known(*withheld.shape))
 
 
 def _vague_values(found: RatioEstimate, of_values: FloatArray) -> BoolArray:
     estimate = found.estimate
-    error = np.sqrt(variances(estimate.covariance, np.diag(of_values) + estimate.noise))
-    return np.asarray(error > MOST_ERROR * estimate.value)
+    variance = variances(estimate.covariance, np.diag(of_values) + estimate.noise)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) > MOST_ERROR * estimate.value)
 
 
 def _vague_differences(found: RatioEstimate, expected: FloatArray) -> BoolArray:
     estimate = found.estimate
     mean = np.add.outer(estimate.value, estimate.value) / 2.0
     variance = variances_of_differences(estimate.covariance, expected + estimate.noise)
-    return np.asarray(np.sqrt(variance) > MOST_DOUBT * mean)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) > MOST_DOUBT * mean)

@@ -45,6 +45,8 @@ class AtOutlook:
         F_i; 0 of pairs out of reach.
     squares, crossed, falling : ndarray of float64, shape (N,)
         E[u_i^2], E[u_i h_i] and E[h_i^2].
+    nothing : ndarray of float64, shape (T,), optional
+        Chances that a topic has nothing relevant, where ratios count so much less.
     overlooked : float
         Expected share of topics that have something relevant, of which nothing is found.
     """
@@ -54,6 +56,7 @@ class AtOutlook:
     squares: FloatArray
     crossed: FloatArray
     falling: FloatArray
+    nothing: FloatArray | None = None
     overlooked: float = 0.0
 
     @classmethod
@@ -113,7 +116,17 @@ class AtOutlook:
     def _covariance(self, more: FloatArray) -> FloatArray:
         """With so many times the factors of the pairs of each topic, (T,)."""
         own = cross_product(self.tangent.slopes, self._scale(more))
-        return own + self._by_denominators(more)
+        return own + self._by_denominators(more) + self._of_nothing
+
+    @cached_property
+    def _of_nothing(self) -> FloatArray:
+        """What ratios of topics err by that may have nothing relevant, shape (k, k)."""
+        tangent = self.tangent
+        if self.nothing is None or not self.nothing.any():
+            return np.zeros((tangent.frame.runs, tangent.frame.runs))
+        ratio = np.clip(tangent.by_topic, 0.0, 1.0 / len(self.nothing))
+        spread = self.nothing * (1.0 - self.nothing)
+        return _cross_sums(ratio * spread[:, None], ratio)
 
     def _scale(self, more: FloatArray) -> FloatArray:
         return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
@@ -172,15 +185,15 @@ class AtOutlook:
         falls = (tangent.frame.gains.gain[:, None] * tangent.level_slope).sum(axis=0)
         return np.asarray(tangent.topic_slope * falls[:, None], dtype=np.float64)
 
-    def bias(self) -> FloatArray:
+    def bias(self, damping: float = DAMPING) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""
-        return np.asarray(self.bias_by_topic().sum(axis=0), dtype=np.float64)
+        return np.asarray(self.bias_by_topic(damping).sum(axis=0), dtype=np.float64)
 
-    def bias_by_topic(self) -> FloatArray:
+    def bias_by_topic(self, damping: float = DAMPING) -> FloatArray:
         """The same of every topic, shape (T, k)."""
         tangent = self.tangent
         together = self._together - tangent.topic_slope * self._variance[:, None]
-        scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
+        scale = tangent.reciprocal / (1.0 + damping * self.relative_variance)
         return np.asarray(-(together * scale[:, None]), dtype=np.float64)
 
     @cached_property
@@ -195,13 +208,15 @@ class AtOutlook:
         return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
 
 
+def chance_of_nothing(frame: Frame, chance: FloatArray) -> FloatArray:
+    """Return the chance of every topic, (T,), that none of its pairs comes, by theirs, (m,)."""
+    return np.exp(frame.per_topic(np.log1p(-np.minimum(chance, ALMOST_CERTAIN))))
+
+
 def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> float:
     """`AtOutlook.overlooked`, from the chances of pairs to be relevant, and to be sampled."""
-    logs = np.log1p(-np.minimum(chance * inclusion, ALMOST_CERTAIN))
-    nothing_found = np.exp(frame.per_topic(logs))
-    logs = np.log1p(-np.minimum(chance, ALMOST_CERTAIN))
-    overlooked = np.mean(nothing_found - np.exp(frame.per_topic(logs)))
-    return min(float(overlooked), ALMOST_CERTAIN)
+    overlooked = chance_of_nothing(frame, chance * inclusion) - chance_of_nothing(frame, chance)
+    return min(float(np.mean(overlooked)), ALMOST_CERTAIN)
 
 
 def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -51,6 +51,7 @@ LEADING = 12  # runs whose differences tell how far leading runs differ
 ALIKE = FUTURES // 2  # futures in which leading runs are alike
 AHEAD = 3  # leading runs of a future that may be as good as the best
 NUGGET = 1e-9  # of the largest variance, so that it can be divided by
+SMALLEST = 1e-150  # where there is none: far from what is too small to be divided by
 LEAST_SPREAD = 0.05  # of the variance of errors: no two runs are taken to be exactly alike
 
 
@@ -207,7 +208,7 @@ class Contenders:
 
     @property
     def _least(self) -> float:
-        return NUGGET * max(float(np.diag(self.covariance).max()), 1e-300)
+        return max(NUGGET * float(np.diag(self.covariance).max()), SMALLEST)
 
     @cached_property
     def _able(self) -> IntArray:

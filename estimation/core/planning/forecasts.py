@@ -267,7 +267,7 @@ class _Present:
     ) -> tuple[Foretold, FloatArray]:
         """Say what will be known then, with the critical value of then, and with what chance each
         difference will be settled."""
-        left = _share(np.diag(after.covariance), of=np.diag(self.covariance))
+        left = np.minimum(_share(np.diag(after.covariance), of=np.diag(self.covariance)), 1.0)
         if near is None:
             settled = verdicts = self._expected.decided(self._left(after), critical)
         else:

@@ -11,8 +11,11 @@ from typing import Any
 MAX_TEXT = 20_000
 THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+OPEN_THOUGHTS = "<think>"
+RANGE = r"(?!\s*(?:[-\u2013\u2014]|or\b|to\b)\s*\d)"
 NAMED = re.compile(
-    r"""["']?\bgrade\b["']?\s*[:=]\s*["']?(-?\d{1,6}(?:\.\d{1,6})?)""", re.IGNORECASE
+    r"""["']?\bgrade\b["']?\s*[:=]\s*["']?(-?\d{1,6}(?:\.\d{1,6})?)(?!\.?\d)""" + RANGE,
+    re.IGNORECASE,
 )
 NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 
@@ -21,9 +24,12 @@ def grade_in(text: str, *, max_grade: int) -> tuple[int | None, str]:
     """The grade that a reply gives, and the outcome: ``graded``, ``unparsable``, ``off_scale``.
 
     A JSON object with a grade, as it is asked for; or the one grade that is named in prose; or a
-    number alone. Two different ones are none.
+    number alone. Two different ones are none, nor is what was thought and never said: thoughts that
+    do not end were cut off.
     """
-    values = set(_values(THOUGHTS.sub("", text[:MAX_TEXT]).strip()))
+    said = THOUGHTS.sub("", text).strip()
+    thinking = said.startswith(OPEN_THOUGHTS)
+    values = set() if thinking else set(_values(said[:MAX_TEXT]))
     if len(values) != 1:
         return None, "unparsable"
     (value,) = values

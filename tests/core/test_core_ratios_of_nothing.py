@@ -1,0 +1,151 @@
+"""Ratios where topics have nothing relevant, or nothing was found: values, intervals, forecasts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.data.scope import Scope
+from estimation.core.inference.ratio_outlook import AtOutlook
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure
+from estimation.core.planning.forecasts import forecast
+from estimation.core.planning.stopping import StoppingRule
+from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+from tests.core.test_core_adaptive import played
+from tests.core.test_core_adaptive_ratios import AP, NDCG, RPREC, estimated, plan_of
+
+TOPICS, ALONE, DOCUMENTS, RUNS = 50, 20, 12, ("a", "b", "c")
+TRIALS = 15
+
+
+@pytest.fixture(scope="module")
+def sparse() -> tuple[Pool, np.ndarray]:
+    """Of two fifths of the topics one document is pooled, of the others twelve.
+
+    A quarter of all is relevant, so that most of the first have nothing relevant.
+    """
+    generator = np.random.default_rng(7)
+    topics, lists = [f"t{number:02}" for number in range(TOPICS)], {}
+    for tag in RUNS:
+        lists[tag] = {
+            topic: generator.permutation(
+                np.array([f"d{at:02}".encode() for at in range(1 if number < ALONE else DOCUMENTS)])
+            )
+            for number, topic in enumerate(topics)
+        }
+    runs = {
+        tag: RankedLists(
+            tuple(each),
+            np.concatenate([[0], np.cumsum([len(found) for found in each.values()])]),
+            np.concatenate(list(each.values())),
+        )
+        for tag, each in lists.items()
+    }
+    pool = build_pool(topics, runs, depth=DOCUMENTS)
+    return pool, (generator.random(len(pool)) < 0.25).astype(np.int64)
+
+
+def ranked(pool: Pool) -> AdaptivePlan:
+    """To order runs, topics of one document are all one, and few of them are judged."""
+    return plan_of(pool, AP, budget=130, goal=goals.ranking(*RUNS))
+
+
+def errors_and_covered(pool: Pool, grades: np.ndarray) -> tuple[float, float]:
+    """The mean error of AP, and the share of the shown values that their intervals hold."""
+    truth, plan = true_values(pool, grades=grades, measure=AP), ranked(pool)
+    errors, held = [], []
+    for trial in range(TRIALS):
+        found = estimated(pool, *played(pool, grades, plan, seed=f"n{trial}"), AP)
+        shown = found.unknown == 0
+        errors.append(found.value - truth)
+        held.append(((found.low <= truth) & (truth <= found.high))[shown])
+    return float(np.mean(errors)), float(np.mean(np.concatenate(held)))
+
+
+@pytest.mark.slow
+def test_a_topic_that_may_have_nothing_relevant_counts_so_much_less(
+    sparse: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin takes what is expected of a topic for its ratio, however little it is."""
+    error, covered = errors_and_covered(*sparse)
+    assert abs(error) < 0.05
+    assert covered > 0.93
+    monkeypatch.setattr(ratios, "chance_of_nothing", lambda frame, _: np.zeros(len(frame.sizes)))
+    error, covered = errors_and_covered(*sparse)
+    assert error > 0.1
+    assert covered < 0.5
+
+
+def test_the_chance_of_nothing_is_that_of_all_pairs_and_none_where_something_was_found(
+    sparse: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, grades = sparse
+    kept: list[AtOutlook] = []
+    known = ratios.AtOutlook
+
+    def caught(*args: object) -> AtOutlook:
+        kept.append(known(*args))  # type: ignore[arg-type]
+        return kept[-1]
+
+    monkeypatch.setattr(ratios, "AtOutlook", caught)
+    drawn, labels = played(pool, grades, ranked(pool), seed="n")
+    estimated(pool, drawn, labels, AP)
+    at, nothing = kept[-1], kept[-1].nothing
+    assert nothing is not None
+    judged = np.isin(np.arange(len(pool)), drawn.sample.pair)
+    for topic in range(TOPICS):
+        here = pool.topic == topic
+        found = bool((grades[here & judged] > 0).any())
+        reach = at.tangent.frame.gains.reach[0][here]
+        wanted = 0.0 if found else float(np.prod(1.0 - reach))
+        assert nothing[topic] == pytest.approx(wanted, rel=1e-6, abs=1e-12)
+    usual = replace(at, nothing=None).covariance(AP)
+    ratio = at.tangent.by_topic
+    more = (nothing * (1.0 - nothing))[:, None] * ratio
+    assert at.covariance(AP) - usual == pytest.approx(more.T @ ratio, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "poisson"])
+@pytest.mark.parametrize("measure", [AP, NDCG, RPREC], ids=str)
+def test_where_nothing_relevant_was_found_nothing_is_known(
+    sparse: tuple, measure: Measure, method: str
+) -> None:
+    """And a forecast says what it says of nothing, and does not fail."""
+    pool, useless = sparse[0], np.zeros(len(sparse[0]), dtype=np.int64)
+    if method == "adaptive":
+        part, labels = played(pool, useless, plan_of(pool, measure, budget=150))
+        batches = part.planned
+    else:
+        about = {"goal": goals.ranking(*pool.runs), "measure": measure, "max_grade": 3}
+        prior = make_prior(pool, name="rank", **about)
+        planned = make_design(pool, prior=prior, budget=120, batch_size=60, **about)
+        part, batches = PairRound(planned, draw(pool, planned, seed="x")), 2
+        labels = LabelRows(part.sample.pair, useless[part.sample.pair])
+    asked = {"labels": labels, "max_grade": 3}
+    result = evaluate(pool, part, measures=[measure], batches=batches, **asked).results[0]
+    assert np.all(result.estimate.value == 0.0)
+    assert np.all(result.estimate.unknown == Reason.FEW_RELEVANT)
+    assert not StoppingRule("width", width=0.05).holds(result)
+    found = forecast(Scope.of(pool), part, batches=batches, result=result, **asked)
+    assert np.all(np.isfinite([each.half_width for each in found.steps]))
+    assert np.all(np.diff([each.half_width for each in found.steps]) <= 1e-12)
+
+
+def test_where_everything_is_judged_that_nothing_is_relevant_is_known(sparse: tuple) -> None:
+    pool, useless = sparse[0], np.zeros(len(sparse[0]), dtype=np.int64)
+    drawn, labels = played(pool, useless, plan_of(pool, AP, budget=len(pool)))
+    found = estimated(pool, drawn, labels, AP)
+    assert not found.unknown.any()
+    assert np.all(found.high == 0.0)
