@@ -49,7 +49,7 @@ def end_in_words(row: Round) -> str:
     spared = f"{saved:,} judgment{' was' if saved == 1 else 's were'} saved"
     if by_hand:
         return f"Ended by its organizer {after}. {spared}."
-    return f"Stopped by its rule {after}: {rule_in_words(row)}. {spared}."
+    return f"Stopped by its rule {after}, which held then: {rule_in_words(row)}. {spared}."
 
 
 def ended_at(row: Round) -> datetime | None:

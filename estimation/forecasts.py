@@ -203,13 +203,15 @@ def _early(before: Sequence[Forecast], now: Forecast) -> Forecast | None:
 
 def target_of(row: Round) -> float | None:
     """The half width that the round is to reach: by its rule, or else that with which its budget
-    was chosen, the careful end of what the plan told. None where the plan told nothing."""
+    was chosen, the careful end of what the plan told. None where the plan told nothing, or that
+    everything is judged."""
     if row.stop_when == Round.Stop.WIDTH:
         return row.stop_width
     if not row.preview.get("reached"):
         return None
     planned = ReachedByBudget.of_facts(row.preview["reached"]).at(float(row.budget))
-    return planned.half_width_most if math.isfinite(planned.half_width_most) else None
+    most = planned.half_width_most
+    return most if math.isfinite(most) and most > 0.0 else None
 
 
 def _chart(

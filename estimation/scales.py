@@ -206,3 +206,17 @@ def _first_days(midnight: datetime, last: datetime, months: int) -> Iterator[dat
     while (time := midnight.replace(year=number // 12, month=number % 12 + 1, day=1)) <= last:
         yield time
         number += months
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many characters, without its middle: names of runs differ at the ends.
+
+    Examples
+    --------
+    >>> shortened("bm25-rerank-large-2024", 12)
+    'bm25-r…-2024'
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"

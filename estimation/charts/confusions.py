@@ -9,13 +9,13 @@ SIDE = 44.0
 MAX_GUTTER = 200.0
 LEAST_SHADE = 0.06
 """Of a cell with anything in it, so that it can be told from an empty one."""
-DARK = 0.5
-"""Shade from which on a cell's number is written in the color of the ground."""
+MOST_SHADE = 0.55
+"""Of a whole row: numbers in ink can still be read on it, in light and in the dark."""
 
 
 @dataclass(frozen=True)
 class GradeCell:
-    """``shade``: from 0 to 1, the share of its row."""
+    """``shade``: how much of the color it has, in proportion to its share of the row."""
 
     x: float
     y: float
@@ -23,10 +23,6 @@ class GradeCell:
     label: str
     sentence: str
     equal: bool
-
-    @property
-    def dark(self) -> bool:
-        return self.shade >= DARK
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ def _cell(
     return GradeCell(
         x=column * SIDE,
         y=row * SIDE,
-        shade=round(max(LEAST_SHADE, share), 3) if count else 0.0,
+        shade=round(max(LEAST_SHADE, MOST_SHADE * share), 3) if count else 0.0,
         label=f"{100 * share:.0f}" if count else "",
         sentence=(
             f"{words[0].capitalize()} {row} {names[row]}, {words[1]} {column} {names[column]}: "

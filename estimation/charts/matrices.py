@@ -9,9 +9,12 @@ from typing import TypeAlias
 from estimation.scales import (
     CHARACTER,
     Tick,
+    shortened,
 )
 
-MAX_GUTTER = 220.0
+MAX_GUTTER = 330.0
+LONGEST = int((MAX_GUTTER - 12) / CHARACTER) - 5
+"""Characters of a run's name in the gutter, beside its place."""
 EACH_CELL_UP_TO = 24
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
 EDGE = 10.0
@@ -138,7 +141,8 @@ def verdict_matrix(
     columns = _rank_ticks(count, side, known)
     named = side >= NAMED_ROW
     names = tuple(
-        Tick((row + 0.5) * side, f"{tag}  {_place(row + 1, known)}") for row, tag in enumerate(tags)
+        Tick((row + 0.5) * side, f"{shortened(tag, LONGEST)}  {_place(row + 1, known)}")
+        for row, tag in enumerate(tags)
     )
     longest = max((len(name.label) for name in names), default=0) if named else 3
     cells = tuple(

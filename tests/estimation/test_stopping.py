@@ -294,8 +294,8 @@ def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
     row = stopped(campaign)
     batch, saved = row.stopping["batch"], row.stopping["saved"]
     said = (
-        f"Stopped by its rule after batch {batch} of 6: DCG@10 of every run is known to ± 1000 or "
-        f"better. {saved:,} judgments were saved."
+        f"Stopped by its rule after batch {batch} of 6, which held then: DCG@10 of every run is "
+        f"known to ± 1000 or better. {saved:,} judgments were saved."
     )
     for name in ("live", "round-detail"):
         assert said in text(organizer.get(address(name, campaign, row.number)))
