@@ -25,6 +25,7 @@ from estimation.plans import (
     USUAL,
     RoundPlan,
     Section,
+    completed,
     has_usual_batches,
     plan_of,
 )
@@ -198,11 +199,19 @@ class RoundForm(ShownForm):
         return {name: self[name].data for name in self.fields}
 
     def anew(self) -> RoundPlan:
-        """The plan of a new round: if the method is that with which forms begin, it is left open,
-        and the round has another one where that could not do what else is chosen."""
+        """The plan of a new round. The method with which the form began is left open, and the usual
+        one for what else is chosen, unless the round before had it because somebody chose it."""
         plan = self.plan()
-        is_open = plan.method == USUAL and "method" not in self.initial
+        is_open = plan.method == self.initial.get("method", USUAL) and self._began_usually()
         return replace(plan, method="") if is_open else plan
+
+    def _began_usually(self) -> bool:
+        """Whether the method that the form began with is the usual one for its other choices."""
+        if "method" not in self.initial:
+            return True
+        begun = {name: self.initial[name] for name in OPTIONS if name in self.initial}
+        begun["reported"] = [each for each in BETWEEN_MEASURES.split(begun["reported"]) if each]
+        return completed(RoundPlan(**begun | {"method": ""})).method == begun["method"]
 
     def chosen(self) -> dict[str, Any]:
         """What was chosen otherwise than it was shown; call when the form is valid."""

@@ -91,7 +91,8 @@ def topping_up(way: str, initial: Mapping[str, object]) -> dict[str, object]:
 def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:
     """Why a new round has not the method with which its form began."""
     if form.cleaned_data["method"] != row.method:
-        told = f"The method is {row.sampling.short}: {why_not_usual(plan_of(row))}."
+        why = why_not_usual(plan_of(row)) or f"it is the usual one for {row.measure}"
+        told = f"The method is {row.sampling.short}: {why}."
         messages.info(request, f"{told} You can choose another.")
 
 

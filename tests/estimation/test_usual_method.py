@@ -158,6 +158,34 @@ def test_the_form_falls_back_and_says_why(
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("before", "typed", "then", "why"),
+    [
+        ({"method": "adaptive"}, {"measure": "nDCG@10"}, "poisson", "Poisson is safer for nDCG@10"),
+        ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "AP"}, "adaptive", "one for AP."),
+        ({"method": "adaptive"}, {"budget": 40}, "poisson", "fewer than 60 pairs"),
+        ({"method": "poisson"}, {"measure": "P@10"}, "poisson", ""),
+        ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "nDCG@5"}, "poisson", ""),
+        ({"method": "adaptive"}, {"measure": "AP"}, "adaptive", ""),
+    ],
+)
+def test_a_further_round_has_its_usual_method_unless_the_one_before_was_chosen_otherwise(
+    campaign: Campaign, client: Client, before: dict, typed: dict, then: str, why: str
+) -> None:
+    client.force_login(campaign.created_by)
+    evaluation.drawn(campaign, **{"measure": "DCG@10", "budget": 80, "batch_size": None} | before)
+    page = client.get(address("round-new", campaign))
+    form = page.context["form"]
+    values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+    sent = {name: value for name, value in values.items() if value not in (None, False, "", [])}
+    answer = client.post(address("round-new", campaign), sent | typed, follow=True)
+    assert Round.objects.get(number=2).method == then
+    assert ("The method is" in text(answer)) == bool(why)
+    assert why in text(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
 @pytest.mark.parametrize(("chosen", "then"), [(None, 12), (15, 15), (60, 60)])
 def test_usual_batches_follow_a_budget_and_chosen_ones_stay(
     campaign: Campaign, chosen: int | None, then: int
