@@ -207,11 +207,11 @@ class RoundForm(ShownForm):
 
     def _began_usually(self) -> bool:
         """Whether the method that the form began with is the usual one for its other choices."""
-        if "method" not in self.initial:
-            return True
+        if "measure" not in self.initial:  # there is no round before
+            return "method" not in self.initial
         begun = {name: self.initial[name] for name in OPTIONS if name in self.initial}
         begun["reported"] = [each for each in BETWEEN_MEASURES.split(begun["reported"]) if each]
-        return completed(RoundPlan(**begun | {"method": ""})).method == begun["method"]
+        return bool(completed(RoundPlan(**begun | {"method": ""})).method == begun["method"])
 
     def chosen(self) -> dict[str, Any]:
         """What was chosen otherwise than it was shown; call when the form is valid."""

@@ -184,6 +184,19 @@ def test_a_further_round_has_its_usual_method_unless_the_one_before_was_chosen_o
     assert why in text(answer)
 
 
+@pytest.mark.django_db
+def test_a_top_up_of_nothing_is_a_round_as_any_other(campaign: Campaign, client: Client) -> None:
+    """Whoever follows its link before there is a round."""
+    client.force_login(campaign.created_by)
+    page = client.get(address("round-new", campaign) + "?top_up=alone")
+    form = page.context["form"]
+    values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+    sent = {name: value for name, value in values.items() if value not in (None, False, "", [])}
+    sent |= {"budget": 80, "measure": "P@10"}
+    answer = client.post(address("round-new", campaign) + "?top_up=alone", sent)
+    assert answer.status_code in (200, 302)
+
+
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(("chosen", "then"), [(None, 12), (15, 15), (60, 60)])
