@@ -153,7 +153,12 @@ def _alpha_findings(found: Mapping[str, Any]) -> list[Finding]:
     cautions = [Finding(LIMIT, text) for text in _cautions(plain)]
     if value is None:
         return cautions
-    told = [Finding(_kind(plain), f"{_alpha_sentence(plain['ordinal'])} {_meaning(value)}")]
+    told = [
+        Finding(
+            _kind(plain),
+            f"{_alpha_sentence(plain['ordinal'])} {_meaning(value, plain['ordinal'][1])}",
+        )
+    ]
     if drawn and drawn["ordinal"][0] is not None:
         text = (
             f"Weighted by the draw, as an estimate for all pairs of the pool, alpha is "
@@ -189,7 +194,11 @@ def _alpha_sentence(interval: Sequence[float | None]) -> str:
     return f"Krippendorff's alpha (ordinal) is {bounded(interval)}: {gone}."
 
 
-def _meaning(value: float) -> str:
+def _meaning(value: float, low: float | None) -> str:
+    if value >= RELIABLE and (low is None or low < RELIABLE):
+        return (
+            "That is usually called reliable (0.8 or more), but it may as well be less than that."
+        )
     if value >= RELIABLE:
         return "That is usually called reliable (0.8 or more): a single label can be relied on."
     if value >= TENTATIVE:
