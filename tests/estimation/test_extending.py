@@ -60,6 +60,18 @@ def test_what_is_judged_before_is_no_work_that_is_left(campaign: Campaign) -> No
 
 
 @pytest.mark.slow
+def test_no_more_is_expected_than_there_is_to_judge(campaign: Campaign) -> None:
+    """Of a round that is planned batch by batch, whatever its budget."""
+    whole = {"method": "adaptive", "batch_size": 20, "extra_share": 0.0}
+    row = evaluation.drawn(campaign, budget=5000, **whole)
+    evaluation.judge(campaign, 10)
+    found = Situation(campaign)
+    assert found.expected == row.preview["eligible_pairs"] < 5000
+    assert found.days_left is not None
+    assert found.days_left <= found.expected / found.judged
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [
