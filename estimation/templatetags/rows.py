@@ -171,7 +171,7 @@ def _news(line: RankedLine) -> str:
 LOWER_BOUND = '<abbr title="A lower bound: the sample leaves out part of this run">≥</abbr> '
 EITHER_WAY = (
     '<abbr title="The sample leaves out part of what counts, and the value takes it for not '
-    'relevant: it may be off either way">≈</abbr> '
+    'relevant: it may be off either way">~</abbr> '
 )
 
 

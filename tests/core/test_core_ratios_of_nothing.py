@@ -9,12 +9,14 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
+from estimation.core.estimates.ratio_labels import RatioEstimate
+from estimation.core.inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.stopping import StoppingRule
-from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive import answers, ratios
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
@@ -92,17 +94,17 @@ def test_the_chance_of_nothing_is_that_of_all_pairs_and_none_where_something_was
     sparse: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, grades = sparse
-    kept: list[AtOutlook] = []
-    known = ratios.AtOutlook
+    asked: list[tuple[AtOutlook, RatioEstimate]] = []
 
-    def caught(*args: object) -> AtOutlook:
-        kept.append(known(*args))  # type: ignore[arg-type]
-        return kept[-1]
+    def caught(at: AtOutlook, measure: Measure, found: RatioEstimate, **more) -> RatioKnowledge:
+        asked.append((at, found))
+        return knowledge_at(at, measure, found, **more)
 
-    monkeypatch.setattr(ratios, "AtOutlook", caught)
+    monkeypatch.setattr(answers, "knowledge_at", caught)
     drawn, labels = played(pool, grades, ranked(pool), seed="n")
     estimated(pool, drawn, labels, AP)
-    at, nothing = kept[-1], kept[-1].nothing
+    at, estimate = asked[-1]
+    nothing = at.nothing
     assert nothing is not None
     judged = np.isin(np.arange(len(pool)), drawn.sample.pair)
     for topic in range(TOPICS):
@@ -111,10 +113,14 @@ def test_the_chance_of_nothing_is_that_of_all_pairs_and_none_where_something_was
         reach = at.tangent.frame.gains.reach[0][here]
         wanted = 0.0 if found else float(np.prod(1.0 - reach))
         assert nothing[topic] == pytest.approx(wanted, rel=1e-6, abs=1e-12)
-    usual = replace(at, nothing=None).covariance(AP)
     ratio = at.tangent.by_topic
     more = (nothing * (1.0 - nothing))[:, None] * ratio
-    assert at.covariance(AP) - usual == pytest.approx(more.T @ ratio, abs=1e-12)
+    assert np.diag(at.of_nothing).min() > 0.0
+    assert at.of_nothing == pytest.approx(more.T @ ratio, abs=1e-12)
+    known = knowledge_at(at, AP, estimate)
+    without = knowledge_at(replace(at, nothing=None), AP, estimate)
+    assert known.expected - without.expected == pytest.approx(at.of_nothing)
+    assert known.of_values - without.of_values == pytest.approx(np.diag(at.of_nothing))
 
 
 @pytest.mark.parametrize("method", ["adaptive", "poisson"])

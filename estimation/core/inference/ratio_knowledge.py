@@ -179,6 +179,7 @@ def _spread(
     if known is not None:
         of_all, goal = known
         spread = _believed(of_all.as_far_apart(usual, goal), found)
+    spread, of_values = spread + at.of_nothing, of_values + np.diag(at.of_nothing)
     if not at.factor.any():
         return spread, of_values
     inexact = (INEXACT * found.estimate.value) ** 2

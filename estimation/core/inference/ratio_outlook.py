@@ -116,11 +116,14 @@ class AtOutlook:
     def _covariance(self, more: FloatArray) -> FloatArray:
         """With so many times the factors of the pairs of each topic, (T,)."""
         own = cross_product(self.tangent.slopes, self._scale(more))
-        return own + self._by_denominators(more) + self._of_nothing
+        return own + self._by_denominators(more)
 
-    @cached_property
-    def _of_nothing(self) -> FloatArray:
-        """What ratios of topics err by that may have nothing relevant, shape (k, k)."""
+    @property
+    def of_nothing(self) -> FloatArray:
+        """What ratios of topics err by that may have nothing relevant, shape (k, k).
+
+        No part of E: no sample misses it, and no squares tell of it.
+        """
         tangent = self.tangent
         if self.nothing is None or not self.nothing.any():
             return np.zeros((tangent.frame.runs, tangent.frame.runs))

@@ -29,7 +29,7 @@ Why this biases nothing: no batch is planned by it, and what is planned later is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
@@ -203,8 +203,7 @@ def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
     scope, part, measure = later.scope, later.part, later.result.measure
     pairs, rows = part.sample.pair, _rows(later.frame, part, later.labels)
     outlook, weights = later.outlook(), later.before.weights
-    line = at_outlook(scope, weights, measure, outlook, pairs=pairs, rows=rows)
-    at = replace(line.at, nothing=None)  # how far that falls is not foretold
+    at = at_outlook(scope, weights, measure, outlook, pairs=pairs, rows=rows).at
     _, _, expected = reach_expected(scope, measure, outlook)
     missed = RatiosMissed(at, moments_about(at.tangent, expected, expected))
     standing = later.before.standing
