@@ -1,5 +1,6 @@
 """Ratios where topics have nothing relevant, or nothing was found: values, intervals, forecasts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,14 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
-from estimation.core.estimates.ratio_labels import RatioEstimate
+from estimation.core.estimates.ratio_labels import BiasLeft, RatioEstimate
 from estimation.core.inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure
+from estimation.core.planning import contenders, forecasts
+from estimation.core.planning.ahead import Ahead
+from estimation.core.planning.contenders import Contenders, Horizon
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.adaptive import answers, ratios
@@ -95,12 +99,7 @@ def test_the_chance_of_nothing_is_that_of_all_pairs_and_none_where_something_was
 ) -> None:
     pool, grades = sparse
     asked: list[tuple[AtOutlook, RatioEstimate]] = []
-
-    def caught(at: AtOutlook, measure: Measure, found: RatioEstimate, **more) -> RatioKnowledge:
-        asked.append((at, found))
-        return knowledge_at(at, measure, found, **more)
-
-    monkeypatch.setattr(answers, "knowledge_at", caught)
+    monkeypatch.setattr(answers, "knowledge_at", _kept_in(asked))
     drawn, labels = played(pool, grades, ranked(pool), seed="n")
     estimated(pool, drawn, labels, AP)
     at, estimate = asked[-1]
@@ -155,3 +154,86 @@ def test_where_everything_is_judged_that_nothing_is_relevant_is_known(sparse: tu
     found = estimated(pool, drawn, labels, AP)
     assert not found.unknown.any()
     assert np.all(found.high == 0.0)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "poisson"])
+def test_of_topics_with_one_document_nothing_is_known_before_something_was_found(
+    method: str,
+) -> None:
+    """Nothing moves their ratios, so that the standard error is 0 or rounding: 0 of 0 is known."""
+    topics = [f"t{number:02}" for number in range(30)]
+    every = RankedLists(tuple(topics), np.arange(31), np.full(30, b"d", dtype="S1"))
+    pool = build_pool(topics, dict.fromkeys(("a", "b"), every), depth=1)
+    useless, goal = np.zeros(30, dtype=np.int64), goals.absolute("a", "b")
+    if method == "adaptive":
+        part, labels = played(pool, useless, plan_of(pool, AP, budget=12, goal=goal))
+    else:
+        about = {"goal": goal, "measure": AP, "max_grade": 3}
+        prior = make_prior(pool, name="rank", **about)
+        planned = make_design(pool, prior=prior, budget=12, batch_size=6, **about)
+        part = PairRound(planned, draw(pool, planned, seed="x"))
+        labels = LabelRows(part.sample.pair, useless[part.sample.pair])
+    result = evaluate(pool, part, labels=labels, measures=[AP], max_grade=3).results[0]
+    assert np.all(result.estimate.unknown == Reason.FEW_RELEVANT)
+    assert not StoppingRule("width", width=0.05).holds(result)
+
+
+def test_no_standard_error_of_0_makes_nothing_known(
+    sparse: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is expected, and none was found, no size of an error tells that it is so."""
+    pool, useless = sparse[0], np.zeros(len(sparse[0]), dtype=np.int64)
+    asked: list[tuple[AtOutlook, RatioEstimate]] = []
+    monkeypatch.setattr(answers, "knowledge_at", _kept_in(asked))
+    estimated(pool, *played(pool, useless, ranked(pool)), AP)
+    (at, found), none = asked[-1], np.zeros(len(pool))
+    at = replace(at, squares=none, crossed=none, falling=none, nothing=None)
+    exact = np.zeros((3, 3))
+    found = replace(
+        found,
+        estimate=replace(found.estimate, covariance=exact, noise=exact, value=exact[0]),
+        left=BiasLeft(exact[0], exact[0]),
+    )
+    known = knowledge_at(at, AP, found)
+    assert np.all(known.of_values == 0.0)
+    assert np.all(known.unknown == Reason.FEW_RELEVANT)
+    assert np.count_nonzero(known.difference_unknown) == 6
+    one = np.append(1, np.zeros(len(found.found) - 1, dtype=np.int64))
+    assert not knowledge_at(at, AP, replace(found, found=one)).unknown.any(), "by errors alone"
+
+
+def _kept_in(asked: list[tuple[AtOutlook, RatioEstimate]]) -> Callable[..., RatioKnowledge]:
+    def caught(at: AtOutlook, measure: Measure, found: RatioEstimate, **more) -> RatioKnowledge:
+        asked.append((at, found))
+        return knowledge_at(at, measure, found, **more)
+
+    return caught
+
+
+def test_futures_of_runs_that_nothing_parts_are_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin divides by the smallest of all numbers, and fails."""
+    equal, steps = Contenders.of(np.zeros(4), np.zeros((4, 4))), [Horizon(np.zeros((4, 4)), 3.0)]
+    assert equal.decided(steps).tolist() == [0.0]
+    monkeypatch.setattr(contenders, "SMALLEST", 1e-309)
+    with pytest.raises(np.linalg.LinAlgError), np.errstate(all="ignore"):
+        equal.decided(steps)
+
+
+def test_no_half_width_is_foretold_to_grow(sparse: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a later step leaves may be worked out in another way, and be more than there is now."""
+    pool, grades = sparse
+    drawn, labels = played(pool, grades, ranked(pool))
+    asked = {"labels": labels, "max_grade": 3}
+    result = evaluate(pool, drawn, measures=[AP], **asked).results[0]
+    known = forecasts._ahead
+
+    def growing(*args) -> Ahead:
+        found = known(*args)
+        later = [replace(each, covariance=2.0 * found.covariance) for each in found.later]
+        return replace(found, later=tuple(later))
+
+    monkeypatch.setattr(forecasts, "_ahead", growing)
+    found = forecast(Scope.of(pool), drawn, batches=drawn.planned, result=result, **asked)
+    widths = [each.half_width for each in found.steps]
+    assert len(widths) > 1
+    assert max(widths) == pytest.approx(widths[0])
