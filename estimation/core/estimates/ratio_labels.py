@@ -57,6 +57,9 @@ class RatioEstimate:
         By how much two estimates of the bias are apart, of which the mean was taken off; of values
         further, as few finds say little against a model's larger bias, of which no difference has
         what runs have in common. None where there is but one estimate.
+    gains : ndarray of float64, shape (k,), or None
+        What uncertain pairs add to each value, by the slopes of its linearization: those that add
+        alone. None where errors are about what a model predicted.
     """
 
     estimate: Totals
@@ -65,6 +68,7 @@ class RatioEstimate:
     found: IntArray
     noise_measured: bool
     left: BiasLeft | None = None
+    gains: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

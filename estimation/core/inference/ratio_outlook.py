@@ -139,6 +139,27 @@ class AtOutlook:
         mixed = _cross_sums(more[:, None] * self._together, below)
         return _cross_sums(below * (more * self._variance)[:, None], below) - mixed - mixed.T
 
+    @property
+    def by_last_rank(self) -> float:
+        """Squares, over the topics, of what values err by if a document for each that R is off by
+        stood on the wrong side of the last rank that counts (Rprec).
+
+        Of several, some are relevant and others are not: e documents count as their root.
+        """
+        off = np.minimum(self._variance, np.sqrt(self._variance)) * self.tangent.reciprocal**2
+        return float(np.minimum(off, 1.0).sum()) / len(off) ** 2
+
+    def find(self) -> FloatArray:
+        """What a find adds to each value through the numerator, shape (k,).
+
+        Root of the mean square, each find counted as much as it adds, as `Unseen.find` is; pairs
+        are taken for as good as can be.
+        """
+        slopes, likely = self.tangent.slopes, self.squares * (self.factor > 0.0)
+        size = (1.0 + self.factor) * self.tangent.frame.gains.gain.sum()
+        cubes = slopes.power(3).T @ (likely * size**2)
+        return np.sqrt(share_of(cubes, of=slopes.T @ likely))
+
     def missed(self, unjudged: BoolArray) -> Missed:
         """Return what unjudged pairs, (N,), would add to the runs that return them.
 

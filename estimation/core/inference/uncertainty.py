@@ -335,19 +335,19 @@ def value_limits(
     gains, losses = estimate.gains_and_losses()
     least = 0.0 if unseen.missed is None else unseen.missed.least_reach(confidence=confidence)
     if unseen.losses is None:
-        below, above = _reach_of(gains, of_pairs, unseen.find, confidence)
+        below, above = reach_of(gains, of_pairs, unseen.find, confidence)
         high = np.maximum(np.sqrt(above + more), least)
         return estimate.value - np.sqrt(below + more), estimate.value + high
     lost = unseen.losses.share
     kept = 1.0 - lost
     more_found, more_lost = np.sqrt(kept) * unseen.find, np.sqrt(lost) * unseen.losses.find
-    below, above = _reach_of(gains, kept * of_pairs, more_found, confidence)
-    rise, fall = _reach_of(losses, lost * of_pairs, more_lost, confidence)
+    below, above = reach_of(gains, kept * of_pairs, more_found, confidence)
+    rise, fall = reach_of(losses, lost * of_pairs, more_lost, confidence)
     low, high = np.sqrt(below + fall + more), np.sqrt(above + rise + more)
     return estimate.value - low, estimate.value + np.maximum(high, least)
 
 
-def _reach_of(
+def reach_of(
     found: FloatArray, variance: FloatArray, step: FloatArray, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Squares of how far the limits lie below and above what was found."""

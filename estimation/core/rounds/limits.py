@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inference.intervals import student_intervals
+from ..inference.intervals import normal_quantile, student_intervals
 from ..inference.knowledge import few_finds, unknown_differences, unknown_values
-from ..inference.uncertainty import freedom, value_limits, variances
+from ..inference.uncertainty import freedom, reach_of, value_limits, variances
 from ..inference.unknown import all_known
 from .results import EstimatorResult
+
+HALF = 0.5  # a find more, for the upper limit of ratios
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -61,7 +63,12 @@ def limits_of_sums(
 def limits_of_ratios(
     estimate: Totals, known: RatioKnowledge, confidence: float, highest: float
 ) -> EstimatorResult:
-    """Return ratios with intervals that allow for what is left of their bias, and single pairs."""
+    """Return ratios with intervals that allow for what is left of their bias, and single pairs.
+
+    They reach up at least as far as gamma limits of what uncertain pairs add do, with half a find
+    more: a run whose documents nobody else returns is low, and its squares are, where these were
+    missed. What others take through the denominator is as likely either way.
+    """
     expected, value = known.expected + estimate.noise, estimate.value
     told = student_intervals(
         value,
@@ -70,6 +77,12 @@ def limits_of_ratios(
         confidence=confidence,
     )
     low, high = told.low, told.high
+    if known.gains is not None and known.find is not None:
+        noise = np.diag(estimate.noise)
+        of_pairs = np.maximum(told.se**2 - noise, 0.0)
+        _, above = reach_of(known.gains, of_pairs, HALF * known.find, confidence)
+        more = normal_quantile(confidence=confidence) ** 2 * noise
+        high = np.maximum(high, value + np.sqrt(above + more))
     if known.missed is not None and known.elsewhere is not None:
         high = np.maximum(high, value + known.missed.least_reach(confidence=confidence))
         low = np.minimum(low, value - known.elsewhere.least_reach(confidence=confidence))
