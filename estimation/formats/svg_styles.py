@@ -225,11 +225,20 @@ def _one(
         if text and not (name == "fill" and element.tag.endswith("line") and text != "none"):
             made.set(name, text)
     made.text = element.text
+    made.extend(_titles(element) if element.tag.endswith("}text") else ())
     return made
 
 
 def _passed_on(styles: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in styles.items() if name in INHERITED}
+
+
+def _titles(element: ET.Element) -> Iterator[ET.Element]:
+    """The whole of a word that is shortened."""
+    for title in element.findall(f"{{{NAMESPACE}}}title"):
+        made = ET.Element(title.tag)
+        made.text = title.text
+        yield made
 
 
 def _told(root: ET.Element) -> Iterator[str]:

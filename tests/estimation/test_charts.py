@@ -434,7 +434,7 @@ def examples() -> dict[str, dict[str, object]]:
         },
         "forest_axis": {"chart": forest},
         "forest_whole": {
-            "chart": forest, "rows": [(forest.rows[0], 0)], "each": 30, "plot": 300,
+            "chart": forest, "rows": [(forest.rows[0], "<a…>", 0)], "each": 30, "plot": 300,
             "gutter": 80, "bottom": 30, **whole,
         },
         "lines": {
@@ -448,7 +448,7 @@ def examples() -> dict[str, dict[str, object]]:
             "chart": histories.overview({"<a>": moments(1, 2), "&": moments(2, 1)}, measure="m")
         },
         "panels_whole": {
-            "chart": history, "panels": [(history.panels[0], 0, 0)], "each": 200, **whole,
+            "chart": history, "panels": [(history.panels[0], "<a…>", 0, 0)], "each": 200, **whole,
         },
         "panel": {"chart": history, "panel": history.panels[0]},
         "shares": {"chart": grades},

@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pypdfium2
@@ -22,6 +23,7 @@ from estimation.services.report_files.kinds import NotForThisRound
 from estimation.services.report_files.table import REPORTS
 from judging.errors import UserError
 from tests.support import evaluation
+from tests.support.material import small_material
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("on_paper"), pytest.mark.sqlite_only]
 SHEET = """
@@ -216,6 +218,28 @@ def test_the_history_is_among_the_plots(judged: Round) -> None:
         places = [tuple(map(float, each.split())) for each in moved]
         assert all(0 <= x < width and 0 <= y < height for x, y in places)
         assert "polyline" in archive.read(f"{name}-all.svg").decode()
+
+
+@pytest.mark.slow
+def test_long_names_of_plots_end_where_their_room_ends() -> None:
+    """Before the next panel and within the drawing; a title has the whole of them."""
+    name = "bm25-default-anserini-0.22.1-porter-stemmer-k1-0.9-b-0.4"
+    small = small_material(topics=4, documents=20, runs=2, depth=10)
+    runs = {at: each.replace(b" run1\n", f" {name}\n".encode()) for at, each in small.runs.items()}
+    made = evaluation.with_material(material=replace(small, runs=runs))
+    row = evaluation.drawn(made, budget=40, batch_size=10, extra_share=0.0)
+    for count in (30, 200):
+        evaluation.judge(made, count, truth=small.truth)
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    plots = REPORTS["plots.zip"].make(row, shown)
+    assert isinstance(plots, bytes)
+    archive = zipfile.ZipFile(io.BytesIO(plots))
+    for drawing, most in (("history-dcg-10", 28), ("ranking-dcg-10", 40)):
+        root = ET.fromstring(archive.read(f"{drawing}.svg").decode())
+        words = {each: each.findtext("{*}title") for each in root.iter() if "text" in each.tag}
+        assert max(len(each.text or "") for each in words) <= most
+        assert name in words.values()
 
 
 def test_hostile_names_stay_text() -> None:

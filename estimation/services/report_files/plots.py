@@ -15,6 +15,7 @@ from estimation.forecasts import forecast_figure
 from estimation.formats.svg_styles import Room, standing_alone
 from estimation.history_figures import history_figure, lines_of_all
 from estimation.models import EstimateSet, Round
+from estimation.scales import shortened
 from estimation.selectors import RankingTable
 from estimation.services.report_files.kinds import ReportKind
 from estimation.services.report_files.styles import styles
@@ -26,6 +27,8 @@ EACH, PLOT, CHARACTER, MOST_GUTTER = 22, 380, 7.2, 300
 LINE = 24
 ACROSS, PANEL, BETWEEN = 3, 200, 56
 PANELS = Room(1, 1, left=44, top=8, right=12, bottom=8)
+IN_GUTTER, IN_PANEL = int((MOST_GUTTER - 14) / CHARACTER), int(PANEL / CHARACTER)
+"""Characters of a name that there is room for; titles have the whole of it."""
 WHEN = (1980, 1, 1, 0, 0, 0)
 """Of all files in the archive, so that the same drawings are the same bytes."""
 
@@ -72,7 +75,10 @@ def _of_measure(table: RankingTable) -> Iterator[Plot]:
     bottom = EACH * len(forest.rows)
     context = {
         "chart": forest,
-        "rows": [(each, at * EACH) for at, each in enumerate(forest.rows)],
+        "rows": [
+            (each, shortened(each.label, IN_GUTTER), at * EACH)
+            for at, each in enumerate(forest.rows)
+        ],
         "each": EACH,
         "plot": PLOT,
         "gutter": gutter,
@@ -98,7 +104,12 @@ def _of_history(row: Round, table: RankingTable) -> Iterator[Plot]:
     if len(chart.batches) < 2:
         return
     places = [
-        (panel, at % ACROSS * (PANEL + BETWEEN), at // ACROSS * (chart.height + 44))
+        (
+            panel,
+            shortened(panel.label, IN_PANEL),
+            at % ACROSS * (PANEL + BETWEEN),
+            at // ACROSS * (chart.height + 44),
+        )
         for at, panel in enumerate(chart.panels)
     ]
     context = {
