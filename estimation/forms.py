@@ -39,6 +39,8 @@ BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
 
 FIRST_RUNS = ("run", "baseline")
 """Options that start with the first runs there are."""
+OUTSIDE = ("min_value", "max_value", "max_length")
+"""What Django calls values that are out of bounds; what the bounds are, the option says."""
 SELECTED = mark_safe(" selected")
 
 
@@ -83,6 +85,8 @@ def _field(option: Option, campaign: Campaign) -> forms.Field:
         "required": option.required,
         "initial": initial,
     }
+    if option.expected:
+        given["error_messages"] = dict.fromkeys(OUTSIDE, option.expected)
     if option.kind == "flag":
         return forms.BooleanField(**given)
     if option.kind == "several":

@@ -81,7 +81,7 @@ def test_the_form_says_what_is_wrong_at_its_field(
     assert bad.status_code == 422
     assert "It lacks {title}, {grades}" in bad.content.decode()
     bad = organizer.post(there, FORM | {"source": "http://evil.example/x", "prompt": "x"})
-    assert "Select a valid choice" in bad.content.decode()
+    assert "Expected one of the choices" in bad.content.decode()
     assert not MachineJudge.objects.exists()
 
 

@@ -77,10 +77,14 @@ def test_the_form_offers_the_choices_of_the_round_before_but_not_its_seed(
     ("wrong", "said"),
     [
         ({"measure": "nonsense"}, "measure"),
-        ({"budget": "0"}, "greater than or equal to 1"),
+        ({"budget": "0"}, "Expected 1 to 10,000,000."),
         ({"batch_size": "100"}, "the budget"),
         ({"goal": "single"}, "needs a run of the campaign"),
-        ({"extra_share": "2"}, "less than or equal to 1"),
+        ({"extra_share": "2"}, "Expected a share from 0 to 1."),
+        ({"batch_size": "0"}, "Expected 1 or more."),
+        ({"budget": "many"}, "Expected a whole number."),
+        ({"measure": ""}, "This is needed."),
+        ({"method": "dice"}, "Expected one of the choices, found “dice”."),
     ],
 )
 def test_a_wrong_choice_is_said_at_its_field(

@@ -216,8 +216,8 @@ def test_an_organizer_makes_closes_and_reopens_a_link() -> None:
         ("lets_in", "", "Expected 2 to 20 different answers"),
         ("screens_out", "Yes", "Expected 2 to 20 different answers"),
         ("return_address", "http://x.org", "Expected an https address"),
-        ("judgments", "0", "greater than or equal to 1"),
-        ("consent", "", "This field is required"),
+        ("judgments", "0", "Expected 1 or more."),
+        ("consent", "", "This is needed."),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(name: str, value: str, told: str) -> None:
