@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from django import template
+from django.forms import BaseForm, BoundField
 from django.http import HttpRequest
 from django.template.context import RequestContext
 from django.urls import NoReverseMatch, reverse
@@ -137,6 +138,7 @@ SECTIONS |= {"decisions": "queue", "decide": "queue", "comments": "queue"}
 SECTIONS |= {"person": "people", "exclusion": "people", "norming": "norming-sessions"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
+FIELDS_IN_SIGHT = 2
 
 
 class Named(Protocol):
@@ -236,6 +238,24 @@ def address(name: str, *args: str | int) -> str:
 def notice_class(level: str) -> str:
     """The class of a notice for a level of django.contrib.messages."""
     return NOTICES.get(level, "")
+
+
+@register.filter
+def is_long(form: BaseForm) -> bool:
+    """Whether a wrong field may be out of sight when the form comes back."""
+    return len(form.visible_fields()) > FIELDS_IN_SIGHT
+
+
+@register.filter
+def wrong_fields(form: BaseForm) -> list[BoundField]:
+    """The fields to mend, for the summary over a long form; a short one shows them itself."""
+    return [field for field in form.visible_fields() if field.errors] if is_long(form) else []
+
+
+@register.filter
+def anchor(field: BoundField) -> str:
+    """The id to which a link to the field leads: of several boxes, the first."""
+    return field.id_for_label or f"{field.auto_id}_0"
 
 
 @register.filter

@@ -51,6 +51,9 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+/* A form that comes back: what it says has to be mended, or the field that is wrong. */
+document.querySelector("[data-errors], [aria-invalid='true']")?.focus();
+
 /* On a narrow screen, rows of tabs scroll: the current one is in sight. */
 for (const tab of document.querySelectorAll(":is(.site-nav, .tabs) [aria-current]")) {
   tab.scrollIntoView({ block: "nearest", inline: "center" });

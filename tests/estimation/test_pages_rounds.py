@@ -96,6 +96,19 @@ def test_a_wrong_choice_is_said_at_its_field(
     assert not Round.objects.exists()
 
 
+def test_what_is_to_be_mended_is_listed_over_the_form(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """With a way to each field, also of those that are folded away."""
+    wrong = {"budget": "0", "seconds": "0", "goal": "luck"}
+    content = organizer.post(address("round-new", campaign), FORM | wrong).content.decode()
+    summary = content[content.index("data-errors") : content.index('id="question"')]
+    assert "3 fields need mending:" in summary
+    for anchor in ("id_goal_0", "id_budget", "id_seconds"):
+        assert f'href="#{anchor}"' in summary
+        assert f'id="{anchor}"' in content
+
+
 def test_a_design_that_cannot_be_made_says_why_and_cannot_be_drawn(
     campaign: Campaign, organizer: Client
 ) -> None:
