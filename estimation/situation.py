@@ -155,6 +155,17 @@ class Situation:
         return max(drawn, foreseen if self.row.costs == Round.Costs.EQUAL else 0)
 
     @property
+    def foresees(self) -> bool:
+        """Whether some of the expected pairs belong to batches that are not planned yet."""
+        return self.progress is not None and self.expected > self.progress.pairs
+
+    @property
+    def of_round(self) -> int | None:
+        """The current round, whose pairs are counted, where another one may be on show."""
+        drawn = [row.number for row in self._rounds if row.is_drawn]
+        return drawn[0] if len(drawn) > 1 else None
+
+    @property
     def judged(self) -> int:
         return self.progress.finished if self.progress else 0
 

@@ -174,6 +174,20 @@ def test_a_poll_brings_the_bar_along_so_that_a_page_has_one_number(
     )
 
 
+@pytest.mark.slow
+def test_both_numbers_of_a_page_say_what_they_count(campaign: Campaign, organizer: Client) -> None:
+    """The bar counts the whole of the current round, the ranking what its round has planned."""
+    first = evaluation.drawn(campaign, method="adaptive", budget=80, batch_size=20)
+    page = organizer.get(address("live", campaign, 1))
+    planned = page.context["progress"].pairs
+    assert planned < first.budget
+    assert f"0 of about {first.budget} pairs judged" in bar_of(page.content.decode())
+    assert f"0 of {planned} pairs planned so far judged" in text(page)
+    evaluation.drawn(campaign, seed="another")
+    page = organizer.get(address("live", campaign, 1))
+    assert re.search(r"0 of \d+ pairs of round 2 judged", bar_of(page.content.decode()))
+
+
 def bar_of(content: str) -> str:
     """The words of the bar, of which there is one."""
     (bar,) = re.findall(r'<section class="campaign-bar".*?</section>', content, re.DOTALL)
