@@ -114,7 +114,8 @@ def ranked_rows(context: template.Context, figure: RankingFigure) -> SafeString:
             f'<td class="plot">{figure.forest.drawn(line.place, 30)}</td>',
             f'<td class="num">{_value(figure, line, slug)}</td>',
             f'<td class="num extra muted">{line.low} – {line.high}</td>',
-            f'<td class="num extra">{line.ranks}</td>',
+            f'<td class="num ranks"><span class="narrow-show muted small">{_ranks(line)}</span>'
+            f"{line.ranks}</td>",
             _news(line) if linked else "",
             "</tr>",
         )
@@ -159,6 +160,11 @@ def _value(figure: RankingFigure, line: RankedLine, slug: str) -> str:
     if figure.plus_minus:
         beside = f'<span class="muted">± {line.half_width}</span>'
     return f'{bound}<span class="value">{line.value}</span> {beside}'
+
+
+def _ranks(line: RankedLine) -> str:
+    """What the head of the column says, for a phone, which has no room for it."""
+    return "rank " if line.run.rank_low == line.run.rank_high else "ranks "
 
 
 def _news(line: RankedLine) -> str:

@@ -1,6 +1,7 @@
 """Tiers in the ranking: their order is decided, and nothing else about their runs is claimed."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +85,15 @@ def test_the_report_has_the_tiers_of_the_page(judged: Round) -> None:
     found = json.loads(made["estimates.json"].read_text())["pairwise"][0]
     assert dict(zip(found["runs"], found["tiers"], strict=True)) == GROUPS
     assert "Inside a tier no order is certain" in made["report.html"].read_text()
+
+
+@pytest.mark.slow
+def test_possible_ranks_are_no_extra_that_a_phone_leaves_out(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    page = organizer.get(address("live", campaign, judged.number)).content.decode()
+    cell = r'<td class="num ranks"><span class="narrow-show[^"]*">ranks </span>\d+–\d+</td>'
+    assert re.search(cell, page)
 
 
 @pytest.mark.slow
