@@ -4,6 +4,7 @@ keeps a round from going on."""
 from datetime import datetime
 
 from estimation.models import Round
+from estimation.scales import plus_minus
 from judging.models import Campaign
 
 HAND = "hand"
@@ -21,7 +22,8 @@ def rule_in_words(row: Round) -> str:
     if not row.stop_when:
         return ""
     if row.stop_when == Round.Stop.WIDTH:
-        return f"{row.measure} of every run is known to ± {row.stop_width:g} or better"
+        width = plus_minus(f"{row.stop_width:g}")
+        return f"{row.measure} of every run is known to {width} or better"
     alike = f", but for differences up to {row.negligible:g}" if row.negligible else ""
     if row.stop_when == Round.Stop.TOP and row.stop_top > 1:
         return f"the best {row.stop_top} runs are known{alike}"

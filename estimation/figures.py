@@ -16,7 +16,7 @@ from estimation.charts import bars, curves, forests, matrices
 from estimation.comparisons import RunComparison
 from estimation.core.inference.unknown import Reason
 from estimation.numbers import UnknownDifferences, unknown_differences
-from estimation.scales import common_decimals, decimals, share_reached
+from estimation.scales import common_decimals, decimals, plus_minus, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
 MANY_RUNS = 30
@@ -362,7 +362,11 @@ def label_figure(found: Mapping[str, Any]) -> LabelFigure:
 
 
 def _label_sentence(lines: Sequence[LabelLine], best: int) -> str:
-    shown = [f"± {line.half_width} with {line.labels}" for line in lines if line.half_width != "–"]
+    shown = [
+        f"{plus_minus(line.half_width)} with {line.labels}"
+        for line in lines
+        if line.half_width != "–"
+    ]
     if not shown:
         return ""
     gives = "1 label per pair gives" if best == 1 else f"{best} labels per pair give"

@@ -11,7 +11,7 @@ from statistics import median
 
 from estimation.core.planning.reached import ReachedByBudget
 from estimation.models import Estimate, Round
-from estimation.scales import decimals, label
+from estimation.scales import decimals, label, plus_minus
 from estimation.selectors import latest_estimates, measures_of, rounds_of
 
 ROUNDING = 1e-6
@@ -28,7 +28,7 @@ class KnownNow:
 
     @property
     def width(self) -> str:
-        return f"± {label(self.half_width, decimals(self.half_width))}"
+        return plus_minus(label(self.half_width, decimals(self.half_width)))
 
 
 def known_now(row: Round) -> KnownNow | None:
@@ -54,7 +54,7 @@ def said_against(known: KnownNow | None, row: Round, target: float | None) -> st
     if known is None:
         return ""
     digits = decimals(known.half_width)
-    planned = "" if target is None else f"; planned was ± {label(target, digits)} or less"
+    planned = "" if target is None else f"; planned was {plus_minus(label(target, digits))} or less"
     return f"{row.measure} of the middle run is known to {known.width}{planned}."
 
 
@@ -76,7 +76,7 @@ def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) 
         f"Less than round {known.round} knows now" if is_less
         else f"Maybe less than round {known.round} knows now, if much more is relevant than found"
     )  # fmt: skip
-    came = f"± {low}" if low == high else f"± {low} to {high}"
+    came = plus_minus(low if low == high else f"{low} to {high}")
     return (
         f"{says}: {known.width} for the middle run there, {came} here. {_why(row)}"
         f"{_from(row, table, known.half_width)}"

@@ -10,7 +10,15 @@ from typing import Any
 from estimation.charts.lines import LineChart, lines
 from estimation.core.planning.reached import Reached, ReachedByBudget
 from estimation.models import Round
-from estimation.scales import PLOT_HEIGHT, Scale, common_decimals, down, from_zero, label
+from estimation.scales import (
+    PLOT_HEIGHT,
+    Scale,
+    common_decimals,
+    down,
+    from_zero,
+    label,
+    plus_minus,
+)
 from judging.models import Campaign
 
 ROWS = 14
@@ -189,7 +197,7 @@ def sentence_of(row: Round, *, reached: ReachFigure | None, middle: str, people:
     hours = in_hours(preview["hours"])
     cost = row.campaign.cost_of(preview["hours"])
     cost = f" ({cost})" if cost else ""
-    width = reached.half_width if reached else f"± {middle}"
+    width = reached.half_width if reached else plus_minus(middle)
     known = "" if width.endswith("–") else f"{width} "
     scale = f" on a scale to {reached.scale}" if known and reached and reached.scale else ""
     return (
@@ -208,7 +216,7 @@ def _line(each: Reached, digits: int, runs: int) -> ReachedLine:
     low, high = (label(width, digits) if math.isfinite(width) else "–" for width in ends)
     return ReachedLine(
         f"{each.budget:,.0f}",
-        f"± {low}" if low == high else f"± {low} to {high}",
+        plus_minus(low if low == high else f"{low} to {high}"),
         _percent(each.decided_least, each.decided_most, runs),
         _percent(each.best_least, each.best_most, runs),
     )

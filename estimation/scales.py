@@ -121,6 +121,11 @@ def label(value: float, digits: int) -> str:
     return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
+def plus_minus(half_width: str) -> str:
+    """A half width as it stands in a sentence: no line ends before its number."""
+    return f"±\N{NO-BREAK SPACE}{half_width}"
+
+
 def _touch(ticks: Sequence[Tick]) -> bool:
     ends = [(tick.at / 100 * NARROW, len(tick.label) * CHARACTER / 2) for tick in ticks]
     return any(

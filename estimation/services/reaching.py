@@ -13,6 +13,7 @@ from estimation.core.planning.reached import Reached, ReachedByBudget, Target
 from estimation.known_now import KnownNow, known_now, less_than_known
 from estimation.models import Round
 from estimation.plans import OPTIONS, plan_of, with_budget
+from estimation.scales import plus_minus
 from estimation.services import choices, rounds
 from judging.errors import UserError
 from judging.models import User
@@ -136,7 +137,7 @@ def _said(
 ) -> str:
     hoped, careful = budgets
     what = {
-        "half_width": f"± {wanted:g} for the middle run",
+        "half_width": f"{plus_minus(f'{wanted:g}')} for the middle run",
         "decided": f"{100 * wanted:g} % of the differences decided",
         "best": f"the best two runs told apart with a chance of {100 * wanted:g} %",
         "hours": f"{wanted:g} hours",

@@ -16,6 +16,7 @@ from estimation.charts.histories import HistoryChart
 from estimation.figures import RankedLine, RankingFigure, number
 from estimation.label_figures import OtherPlaces, QualityFigure
 from estimation.noise_figures import NoiseFigure
+from estimation.scales import plus_minus
 from estimation.selectors import RankingTable
 from estimation.templatetags.figures import percent, thousands
 
@@ -158,7 +159,7 @@ def _value(figure: RankingFigure, line: RankedLine, slug: str) -> str:
         bound = LOWER_BOUND if figure.table.bounded else EITHER_WAY
     beside = f'<span class="muted narrow-show">{line.low} – {line.high}</span>'
     if figure.plus_minus:
-        beside = f'<span class="muted">± {line.half_width}</span>'
+        beside = f'<span class="muted">{plus_minus(line.half_width)}</span>'
     return f'{bound}<span class="value">{line.value}</span> {beside}'
 
 

@@ -124,7 +124,7 @@ function show(known, budget, typing) {
   }
   const said = {
     budget: grouped(Math.min(budget, known.whole)),
-    half_width: `± ${range(line.half_width, width, known.digits, "")}`,
+    half_width: `±\u00a0${range(line.half_width, width, known.digits, "")}`,
     best: range(100 * line.best_least, 100 * line.best_most, 0, " %"),
     decided: range(100 * line.decided_least, 100 * line.decided_most, 0, " %"),
     hours: hours < 0.05 ? "less than 0.1 hours" : `about ${grouped(hours, 1)} hours`,

@@ -35,8 +35,16 @@ def row(**values: object) -> Round:
 @pytest.mark.parametrize(
     ("half_width", "said"),
     [
-        (0.3, "Less than round 1 knows now: ± 0.30 for the middle run there, ± 0.40 to 0.60 here."),
-        (0.5, "Maybe less than round 1 knows now, if much more is relevant than found: ± 0.50"),
+        (
+            0.3,
+            "Less than round 1 knows now: ±\N{NO-BREAK SPACE}0.30 for the middle run there, "
+            "±\N{NO-BREAK SPACE}0.40 to 0.60 here.",
+        ),
+        (
+            0.5,
+            "Maybe less than round 1 knows now, if much more is relevant than found: "
+            "±\N{NO-BREAK SPACE}0.50",
+        ),
         (0.6, ""),
         (0.7, ""),
     ],
@@ -62,7 +70,9 @@ def test_from_which_budget_on_it_is_as_narrow() -> None:
 
 def test_what_is_known_exactly_asks_for_everything() -> None:
     said = less_than_known(row(), KnownNow(1, 3, 0.0), TABLE)
-    assert said.startswith("Less than round 1 knows now: ± 0 for the middle run there, ")
+    assert said.startswith(
+        "Less than round 1 knows now: ±\N{NO-BREAK SPACE}0 for the middle run there, "
+    )
     assert said.endswith(" Only where everything is judged it is as narrow.")
 
 
@@ -139,7 +149,7 @@ def test_after_everything_was_judged_a_smaller_round_is_planned_and_ends_by_itse
     page = text(organizer.get(address("round-detail", campaign, later.number)))
     assert "Only where everything is judged it is as narrow." in page
     there = f"/api/campaigns/{campaign.slug}/rounds/{later.number}/reach/"
-    assert "± 0 for the middle run there" in organizer.get(there).json()["text"]
+    assert "±\N{NO-BREAK SPACE}0 for the middle run there" in organizer.get(there).json()["text"]
     with django_capture_on_commit_callbacks(execute=True):
         rounds.request_draw(row=later, by=campaign.created_by)
         factories.run_due_jobs()

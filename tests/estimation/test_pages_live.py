@@ -188,6 +188,17 @@ def test_both_numbers_of_a_page_say_what_they_count(campaign: Campaign, organize
     assert re.search(r"0 of \d+ pairs of round 2 judged", bar_of(page.content.decode()))
 
 
+@pytest.mark.slow
+def test_no_line_ends_between_a_sign_and_its_half_width(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign)
+    for page in (address("live", campaign, judged.number), address("round-detail", campaign, 2)):
+        content = organizer.get(page).content.decode()
+        assert re.search("±(&nbsp;|\N{NO-BREAK SPACE})[0-9]", content)
+        assert not re.search(r"± +[0-9]", content)
+
+
 def bar_of(content: str) -> str:
     """The words of the bar, of which there is one."""
     (bar,) = re.findall(r'<section class="campaign-bar".*?</section>', content, re.DOTALL)

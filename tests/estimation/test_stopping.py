@@ -295,10 +295,10 @@ def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
     batch, saved = row.stopping["batch"], row.stopping["saved"]
     said = (
         f"Stopped by its rule after batch {batch} of 6, which held then: DCG@10 of every run is "
-        f"known to ± 1000 or better. {saved:,} judgments were saved."
+        f"known to ±\N{NO-BREAK SPACE}1000 or better. {saved:,} judgments were saved."
     )
     for name in ("live", "round-detail"):
-        assert said in text(organizer.get(address(name, campaign, row.number)))
+        assert " ".join(said.split()) in text(organizer.get(address(name, campaign, row.number)))
     assert "dropped" in text(organizer.get(address("live-batches", campaign, row.number)))
     rest = organizer.get(f"/api/campaigns/{campaign.slug}/rounds/{row.number}/").json()
     assert rest["state"] == "stopped"

@@ -45,4 +45,4 @@ def text(response: HttpResponse) -> str:
     visible = re.sub(
         r"<svg.*?</svg>|<select.*?</select>", " ", response.content.decode(), flags=re.S
     )
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", visible))
+    return re.sub(r"\s+|&nbsp;", " ", re.sub(r"<[^>]*>", "", visible))
