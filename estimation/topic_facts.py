@@ -63,7 +63,7 @@ class TopicFacts:
     def digits(self) -> int:
         """Decimals of what the topic adds to values."""
         told = [abs(run.adds.value) for run in self.runs if run.adds and run.adds.value]
-        return decimals(max(told) / 10) if told else 2
+        return decimals(max(told)) if told else 2
 
     @property
     def adds(self) -> bool:

@@ -69,7 +69,7 @@ def topic_figure(table: RankingTable, by: str) -> TopicFigure:
     orders = {name: said for name, said in ORDERS.items() if told or name != "uncertainty"}
     by = by if by in orders else "spread"
     ordered = _ordered(found, by)
-    digits = common_decimals(row.spread / 10 for row in found if row.spread)
+    digits = common_decimals(row.spread for row in found if row.spread)
     most_spread = max((row.spread or 0.0 for row in found), default=0.0) or 1.0
     most_uncertain = max((row.uncertainty or 0.0 for row in found), default=0.0) or 1.0
     lines = [

@@ -24,6 +24,7 @@ from estimation.charts import differences
 from estimation.core.archives import read_archive
 from estimation.core.measures.table import parse_measure
 from estimation.models import Draw, EstimateSet, Round
+from estimation.scales import common_decimals
 from estimation.services import pools, together
 from estimation.services import runs as runs_of
 from judging import selectors as judging
@@ -228,6 +229,9 @@ def test_the_topics_tab_orders_by_what_is_asked_for(judged: Round, organizer: Cl
         if by in ("spread", "nothing"):
             known = [row.spread for row in rows if row.spread is not None]
             assert known == sorted(known, reverse=True)
+    spreads = [row.spread for row in found.values() if row.spread]
+    told = {len(line.spread.partition(".")[2]) for line in figure.lines if line.topic.spread}
+    assert told == {common_decimals(spreads)}, "two digits, as half widths in the ranking"
     assert "noisy" in text(organizer.get(there))
 
 
