@@ -40,7 +40,10 @@ class Need:
 
 @dataclass(frozen=True)
 class CampaignCard:
-    """What one campaign asks of one user; ``norming``: sessions that wait for them."""
+    """What one campaign asks of one user; ``norming``: sessions that wait for them.
+
+    ``to_judge``: whether pairs are handed out, or will be as soon as somebody asks for one.
+    """
 
     campaign: Campaign
     organizes: bool
@@ -50,6 +53,12 @@ class CampaignCard:
     judged: int
     needs: list[Need]
     norming: list[norming.Own]
+    to_judge: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to judge, or to talk about."""
+        return self.to_judge or bool(self.norming)
 
     @property
     def left(self) -> int:
@@ -62,8 +71,13 @@ def home(user: User) -> list[CampaignCard]:
     campaigns = list(campaigns_of(user))
     roles = set(user.memberships.values_list("campaign_id", "role"))
     drawn = Batch.objects.filter(state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    pairs = _by_campaign(drawn, "campaign", Sum("pair_count"))
-    left = _by_campaign(drawn, "campaign", Sum("remaining"))
+    counted = (
+        drawn.order_by().values("campaign").annotate(all=Sum("pair_count"), left=Sum("remaining"))
+    )
+    pairs = {each["campaign"]: each["all"] for each in counted}
+    left = {each["campaign"]: each["left"] for each in counted}
+    unjudged = Batch.objects.filter(state__in=[Batch.State.WAITING, Batch.State.OPEN])
+    to_judge = set(unjudged.order_by().values_list("campaign_id", flat=True).distinct())
     mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
     judged = _by_campaign(mine, "campaign", Count("pk"))
     needs = _needs()
@@ -80,6 +94,7 @@ def home(user: User) -> list[CampaignCard]:
             judged=judged.get(row.pk, 0),
             needs=[] if row.state == Campaign.State.CLOSED else needs.get(row.pk, []),
             norming=talks[row.pk],
+            to_judge=row.state == Campaign.State.OPEN and row.pk in to_judge,
         )
         for row in campaigns
     ]

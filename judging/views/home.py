@@ -20,7 +20,10 @@ def home(request: HttpRequest) -> HttpResponse:
         "asked": asked,
         "organized": [card for card in found if card.campaign.archived is None],
         "archived": [card for card in found if card.campaign.archived is not None],
-        "assessed": [card for card in cards if card.assesses and card.campaign.archived is None],
+        "assessed": sorted(
+            (card for card in cards if card.assesses and card.campaign.archived is None),
+            key=lambda card: not card.waits,
+        ),
         "may_create": may_create,
         "unserved": workers.unserved() if may_create else [],
     }

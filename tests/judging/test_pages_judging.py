@@ -12,8 +12,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from judging.models import Assignment, Campaign, Document, Judgment, Pair, Topic, User
-from judging.services import campaigns
+from judging.models import (
+    Assignment,
+    Campaign,
+    Document,
+    Judgment,
+    Membership,
+    Pair,
+    Topic,
+    User,
+)
+from judging.services import campaigns, members
 from judging.templatetags.assessing import blocks, marked
 from tests.support import factories
 from tests.support.growth import LINEAR, growth
@@ -394,3 +403,21 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
 def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
     topic = Topic(title="a " * 50_000)
     assert growth(lambda size: list(blocks(text * size + "x", topic)), 20_000) < LINEAR
+
+
+def test_the_first_page_offers_work_where_there_is_some() -> None:
+    """What waits stands first; where all is judged, nothing looks as if it waited."""
+    done, waiting = factories.campaign(slug="done"), factories.campaign(slug="waiting")
+    anna = factories.assessors(done, "anna")[0]
+    factories.judged_batch(done, ["d1"], anna)
+    role = Membership.Role.ASSESSOR
+    members.add(campaign=waiting, by=waiting.created_by, username="anna", role=role)
+    factories.released_batch(waiting, ["d1"])
+    client = Client()
+    client.force_login(anna)
+    page = client.get(reverse("home"))
+    cards = page.context["assessed"]
+    assert [(card.campaign, card.waits) for card in cards] == [(waiting, True), (done, False)]
+    said = page.content.decode()
+    assert said.count("All that was drawn so far is judged.") == 1
+    assert said.count("btn primary large") == 1
