@@ -141,7 +141,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     if not polled:
         results = listings.results_of(campaign)
         context |= {"results": results, "together": any(each.earlier for each in results)}
-        context |= {"exports": exports(shown.estimate_set)}
+        context |= {"exports": exports(shown.round, shown.estimate_set)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     context["here"] = request.htmx.current_url_abs_path or request.path  # type: ignore[attr-defined]
     if request.GET.get("body") != body:

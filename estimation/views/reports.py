@@ -10,7 +10,7 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST
 
 from estimation import listings, selectors
-from estimation.models import EstimateSet, Report
+from estimation.models import EstimateSet, Report, Round
 from estimation.services import files, reports
 from estimation.services.report_files.kinds import GROUPS, ReportKind
 from estimation.services.report_files.table import REPORTS
@@ -39,9 +39,9 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
     made = in_order(listings.reports_of(row))
-    refused = listings.refused_reports(latest) if latest else []
+    refused = _refused(row, listings.refused_reports(latest)) if latest else {}
     fresh = [report for report in made if report.estimate_set == latest]
-    there = {report.name for report in (*fresh, *refused)}
+    there = {report.name for report in fresh} | set(refused)
     earlier = [report for report in made if report.estimate_set != latest]
     earlier.sort(key=lambda report: -report.estimate_set.number)
     context = {
@@ -148,18 +148,26 @@ class Exports:
         return any(not each.made and not each.refused for each in self._all)
 
 
-def exports(shown: EstimateSet | None) -> Exports:
-    there = {each.name: each for each in shown.reports.all()} if shown else {}
+def exports(row: Round, shown: EstimateSet | None) -> Exports:
+    stored = list(shown.reports.all()) if shown else []
+    made = {each.name: each for each in stored if not each.refused}
+    refused = _refused(row, stored) if shown else {}
     groups = [
-        (group, [_export(kind, there.get(kind.name)) for kind in several])
+        (
+            group,
+            [Export(kind, made.get(kind.name), refused.get(kind.name, "")) for kind in several],
+        )
         for group, several in KINDS_BY_GROUP
     ]
     return Exports(groups)
 
 
-def _export(kind: ReportKind, row: Report | None) -> Export:
-    refused = row.refused if row else ""
-    return Export(kind, None if refused else row, refused)
+def _refused(row: Round, stored: Iterable[Report]) -> dict[str, str]:
+    """Why there are no files of some kinds: as found when they were to be made, or as known of a
+    round like this before."""
+    known = {name: kind.why_not(row) for name, kind in REPORTS.items()}
+    found = {each.name: each.refused for each in stored if each.refused}
+    return {name: why for name, why in (known | found).items() if why}
 
 
 def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:

@@ -199,6 +199,20 @@ def test_no_line_ends_between_a_sign_and_its_half_width(
         assert not re.search(r"± +[0-9]", content)
 
 
+@pytest.mark.slow
+def test_a_file_that_a_round_cannot_have_is_not_awaited(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drawn(campaign, method="adaptive")
+    evaluation.judge(campaign, 45)
+    menu = text(organizer.get(address("live", campaign, row.number)))
+    assert "estimates.csv not made yet" in menu
+    for name in ("prels.txt", "qrels-strata.txt"):
+        assert f"{name} Why not?" in menu
+    said = text(organizer.get(address("reports", campaign, row.number)))
+    assert "qrels-strata.txtNot of this round: the probabilities of every batch" in said
+
+
 def bar_of(content: str) -> str:
     """The words of the bar, of which there is one."""
     (bar,) = re.findall(r'<section class="campaign-bar".*?</section>', content, re.DOTALL)

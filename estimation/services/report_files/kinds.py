@@ -22,13 +22,27 @@ class NotForThisRound(UserError):
         super().__init__("not_for_this_round", message, status=409)
 
 
+WITHOUT_ONE_CHANCE = {
+    "batches": "the probabilities of every batch followed from the judgments before it, so that "
+    "no pair has one probability that a column could hold. collection.zip has all of them",
+    "topics": "whole topics were drawn, whose pairs came together or not at all",
+}
+"""Ways of sampling whose pairs have no probability of their own to put beside them."""
+
+
+def no_one_chance(row: Round) -> str:
+    """Why no file has one probability for each pair of a round; nothing where there may be one."""
+    why = WITHOUT_ONE_CHANCE.get(row.sampling.draws)
+    return f"Not of this round: {why}." if why else ""
+
+
 @dataclass(frozen=True)
 class ReportKind:
     """A file that is made of one estimate set.
 
     ``name`` is that of the file; ``purpose`` says in a sentence what it is good for; ``group``:
     among which files it stands in lists; ``is_page``: it is a page of HTML that the site shows as
-    well.
+    well. ``why_not``: why there can be none of a round, as far as that is known beforehand.
     """
 
     name: str
@@ -37,3 +51,4 @@ class ReportKind:
     make: Callable[[Round, EstimateSet], str | bytes]
     group: Group
     is_page: bool = False
+    why_not: Callable[[Round], str] = lambda _row: ""

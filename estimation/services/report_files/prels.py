@@ -1,7 +1,7 @@
 """The judged pairs with their probabilities, for programs that read prels."""
 
 from estimation.models import EstimateSet, Round
-from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.kinds import ReportKind, no_one_chance
 
 
 def make(row: Round, shown: EstimateSet) -> str:
@@ -20,4 +20,5 @@ PRELS = ReportKind(
     content_type="text/plain; charset=utf-8",
     make=make,
     group="Judgments",
+    why_not=no_one_chance,
 )

@@ -12,13 +12,7 @@ from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.rounds import PairRound
 from estimation.models import EstimateSet, Round
 from estimation.services import collections, together
-from estimation.services.report_files.kinds import NotForThisRound
-
-WHY_NOT = {
-    "batches": "the probabilities of every batch followed from the judgments before it, so that "
-    "no pair has one probability that a column could hold. collection.zip has all of them",
-    "topics": "whole topics were drawn, whose pairs came together or not at all",
-}
+from estimation.services.report_files.kinds import NotForThisRound, no_one_chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +30,8 @@ def sampled(row: Round, shown: EstimateSet) -> SampledGrades:
 
     Raises NotForThisRound where such files cannot tell of it.
     """
-    if row.sampling.draws in WHY_NOT:
-        raise NotForThisRound(f"Not of this round: {WHY_NOT[row.sampling.draws]}.")
+    if why := no_one_chance(row):
+        raise NotForThisRound(why)
     found = collections.gather(row, together.behind(row, shown)).collection
     if found.pool.is_of_preferences:
         raise NotForThisRound("Not of this round: a preference is no grade of one document.")

@@ -1,7 +1,7 @@
 """The pairs within reach in strata of equal chances, for sample_eval and infAP."""
 
 from estimation.models import EstimateSet, Round
-from estimation.services.report_files.kinds import NotForThisRound, ReportKind
+from estimation.services.report_files.kinds import NotForThisRound, ReportKind, no_one_chance
 
 
 def make(row: Round, shown: EstimateSet) -> str:
@@ -25,4 +25,5 @@ STRATA = ReportKind(
     content_type="text/plain; charset=utf-8",
     make=make,
     group="Judgments",
+    why_not=no_one_chance,
 )
