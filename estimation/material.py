@@ -37,6 +37,11 @@ def taking_part(campaign: Campaign) -> models.QuerySet[Run]:
     return Run.objects.filter(campaign=campaign, withdrawn=None)
 
 
+def can_be_pooled(campaign: Campaign) -> bool:
+    """Whether there is what a round is drawn from: topics, and at least one run."""
+    return campaign.topics.exists() and taking_part(campaign).exists()
+
+
 class Prediction(models.Model):
     """What somebody says of pairs beforehand: their grades, or their costs; rows are in ``file``.
 

@@ -92,10 +92,12 @@ def _reading(found: Situation) -> NextStep | None:
 
 
 def _material(found: Situation) -> NextStep | None:
-    if found.row is not None:
+    if found.drawn:
         return None
     there = found.material
-    kinds = {"topics": there.topics, "documents": there.documents, "runs": found.runs}
+    kinds = {"topics": there.topics, "runs": found.runs}
+    if found.row is None:  # who has planned without documents has read that it can be
+        kinds = {"topics": there.topics, "documents": there.documents, "runs": found.runs}
     missing = [name for name, count in kinds.items() if not count]
     if not missing:
         return None

@@ -168,7 +168,8 @@ def _budget(facts: Situation) -> Card:
     if row.costs != Round.Costs.EQUAL:
         number, unit = f"{row.budget:,}", f"{row.unit.capitalize()}. "
     action = Action("round-detail", "See what it buys and draw", (row.number,))
-    return Card("Budget", "now", number, f"{unit}Planned, not drawn yet.", action)
+    state = "now" if facts.runs and facts.material.topics else "later"
+    return Card("Budget", state, number, f"{unit}Planned, not drawn yet.", action)
 
 
 def _people(facts: Situation) -> Card:

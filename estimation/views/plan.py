@@ -7,6 +7,7 @@ from django.views.decorators.http import require_POST
 
 from estimation.endings import still_because
 from estimation.forms import ExtendForm
+from estimation.material import can_be_pooled
 from estimation.services import extending, pausing, stopping
 from estimation.timeline import timeline
 from estimation.views.rounds import round_of
@@ -17,7 +18,8 @@ from judging.views.already import leads_back
 
 def round_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "found": timeline(campaign)}
+    ready = can_be_pooled(campaign)
+    context = {"campaign": campaign, "found": timeline(campaign), "ready": ready}
     return render(request, "estimation/rounds.html", context)
 
 

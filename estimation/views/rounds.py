@@ -14,7 +14,7 @@ from estimation.core.sampling.methods import with_option
 from estimation.figures import PreviewFigures, preview_figures
 from estimation.forms import RoundForm, TargetForm, values_of
 from estimation.known_now import known_now, less_than_known
-from estimation.material import taking_part
+from estimation.material import can_be_pooled, taking_part
 from estimation.models import Round
 from estimation.plans import plan_of, why_not_usual
 from estimation.reach_figures import Calendar, Work, sentence_of
@@ -74,7 +74,7 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
         except UserError as error:
             show_in(form, error)
     news = newcomers(campaign, before)
-    ready = taking_part(campaign).exists()
+    ready = can_be_pooled(campaign)
     context = {"campaign": campaign, "form": form, "ready": ready, "news": news}
     return render(request, "estimation/round_new.html", context)
 
@@ -155,6 +155,7 @@ def preview_context(row: Round) -> dict[str, object]:
         "round": row,
         "error": error,
         "gone": gone,
+        "ready": not error or can_be_pooled(row.campaign),
         "working": not there and not error,
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),

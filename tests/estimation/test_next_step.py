@@ -304,6 +304,24 @@ def test_an_empty_campaign_asks_for_everything() -> None:
     assert step(empty).what == "Upload topics, documents and runs"
 
 
+def test_a_plan_without_material_is_no_step_before_the_material() -> None:
+    """And pages for rounds lead to the files, and to no plan of which nothing can come."""
+    evaluation.worker_alive()
+    empty, organizer = factories.campaign(topics=0, slug="empty"), Client()
+    organizer.force_login(empty.created_by)
+    for name in ("round-list", "round-new"):
+        page = organizer.get(address(name, empty))
+        assert "A round needs topics and at least one run." in text(page)
+        assert "Upload them first" in text(page)
+        assert "See what it buys" not in text(page)
+        assert "Plan a round" not in text(page)
+    row = evaluation.drafted(empty)
+    assert step(empty).what == "Upload topics and runs"
+    draft = text(organizer.get(address("round-detail", empty, row.number)))
+    assert "Upload files" in draft
+    assert "Change the choices" not in draft
+
+
 @pytest.mark.slow
 def test_a_file_that_is_read_while_people_judge_is_no_step(campaign: Campaign) -> None:
     evaluation.worker_alive()
