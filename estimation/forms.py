@@ -39,6 +39,8 @@ BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
 
 FIRST_RUNS = ("run", "baseline")
 """Options that start with the first runs there are."""
+IN_UNIT = ("negligible", "stop_width")
+"""Options in the unit of the measure."""
 OUTSIDE = ("min_value", "max_value", "max_length")
 """What Django calls values that are out of bounds; what the bounds are, the option says."""
 SELECTED = mark_safe(" selected")
@@ -207,7 +209,19 @@ class RoundForm(ShownForm):
         one for what else is chosen, unless the round before had it because somebody chose it."""
         plan = self.plan()
         is_open = plan.method == self.initial.get("method", USUAL) and self._began_usually()
-        return replace(plan, method="") if is_open else plan
+        chosen = replace(plan, **{name: OPTIONS[name].default for name in self.of_another_unit()})
+        return replace(chosen, method="") if is_open else chosen
+
+    def of_another_unit(self) -> list[str]:
+        """The choices that nobody has made for this measure: they are in the unit of that of the
+        round before, and so is a rule that rests on one of them."""
+        if self.cleaned_data["measure"] == self.initial.get("measure", ""):
+            return []
+        kept = {name: self.cleaned_data[name] == self.initial.get(name) for name in IN_UNIT}
+        found = [name for name in IN_UNIT if kept[name] and self.cleaned_data[name]]
+        if "stop_width" in found and self.cleaned_data["stop_when"] == Round.Stop.WIDTH:
+            found.append("stop_when")
+        return found
 
     def _began_usually(self) -> bool:
         """Whether the method that the form began with is the usual one for its other choices."""
