@@ -121,6 +121,14 @@ def label(value: float, digits: int) -> str:
     return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
+def with_end(scale: Scale) -> tuple[Tick, ...]:
+    """Ticks with one at the end, which says how far the axis goes, and none that touches it."""
+    if not scale.high > scale.low:
+        return scale.ticks()
+    end = Tick(100.0, label(scale.high, 0))
+    return (*(tick for tick in scale.ticks() if not _touch((tick, end))), end)
+
+
 def plus_minus(half_width: str) -> str:
     """A half width as it stands in a sentence: no line ends before its number."""
     return f"±\N{NO-BREAK SPACE}{half_width}"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from estimation.scales import PLOT_HEIGHT, Scale, Tick, down, from_zero, levels, polyline
+from estimation.scales import PLOT_HEIGHT, Scale, Tick, down, from_zero, levels, polyline, with_end
 
 FAR = 1.5
 """Times the highest point: a level above that is not drawn."""
@@ -66,7 +66,7 @@ def lines(
         description=description,
         height=PLOT_HEIGHT,
         lines=tuple(line(*each) for each in named if each[2]),
-        x_ticks=across.ticks(),
+        x_ticks=with_end(across),
         y_ticks=levels(upright, PLOT_HEIGHT),
         chosen=None if chosen is None else across.at(chosen),
         level=None if marked is None else down(upright, PLOT_HEIGHT, marked),

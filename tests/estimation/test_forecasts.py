@@ -186,3 +186,13 @@ def test_what_the_round_is_to_reach_stands_beside_what_came(rule: str, width: fl
     assert None not in drawn[:2]
     assert drawn[2:] == [None, None]
     assert drawn[1] < drawn[0], "the higher stands above"  # type: ignore[operator]
+
+
+def test_an_axis_says_how_far_it_goes() -> None:
+    """Also where no round number is at its end; what would touch it gives way."""
+    for end, told in ((498, ["50", "100", "200", "498"]), (530, ["50", "100", "200", "530"])):
+        chart = lines([("a", "came", [(48, 2), (end, 1)])], title="t", description="d")
+        assert [tick.label for tick in chart.x_ticks] == told
+        assert chart.x_ticks[-1].at == 100
+    alone = lines([("a", "came", [(7, 2)])], title="t", description="d")
+    assert [tick.label for tick in alone.x_ticks] == ["7"]
