@@ -152,6 +152,7 @@ def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) 
         "sittings": sittings_of(row, pool, inclusion, batches=design.batches),
         "eligible_pairs": int(design.eligible.sum()),
         "expected_pairs": float(inclusion.sum()),
+        "judged_already": _judged_already(row, pool, inclusion),
         "expected_cost": None if costs is None else float(np.sum(inclusion * costs)),
         "pairs_per_topic": _per_topic(pool, inclusion),
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
@@ -180,6 +181,7 @@ def _of_topics(
         "sittings": whole_topics(row, inclusion),
         "eligible_pairs": int(needed.sum()),
         "expected_pairs": float(judged.sum()),
+        "judged_already": _judged_already(row, pool, judged),
         "expected_cost": None if costs is None else float(np.sum(inclusion * design.cost)),
         "pairs_per_topic": _per_topic(pool, judged),
         "measures": [
@@ -198,6 +200,7 @@ def _of_active(row: Round, pool: Pool, plan: ActivePlan) -> dict[str, Any]:
         "sittings": sittings_of(row, pool, share[pool.topic], batches=plan.batches),
         "eligible_pairs": len(pool),
         "expected_pairs": float(plan.budget),
+        "judged_already": 0.0,
         "expected_cost": None,
         "pairs_per_topic": _per_topic(pool, share[pool.topic]),
         "measures": [],
@@ -228,6 +231,14 @@ def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | No
         "pairs": float(design.earlier.sum()),
         "kept": 0 if row.with_earlier else len(choices.kept_pairs(row.campaign)),
     }
+
+
+def _judged_already(row: Round, pool: Pool, chance: FloatArray) -> float:
+    """How many of the drawn pairs are expected to be judged already, for other rounds: the labels
+    that they have count here too, and nobody is asked for these again."""
+    if not choices.complete(row.campaign):
+        return 0.0
+    return float(chance[topping.judged_in(row.campaign, pool)].sum())
 
 
 def _without_text(row: Round, pool: Pool) -> int:
