@@ -70,6 +70,7 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             row = rounds.draft(campaign=campaign, by=user_of(request), plan=form.anew())
             _tell_of_method(request, form, row)
+            _tell_of_unit(request, form)
             return redirect("round-detail", slug, row.number)
         except UserError as error:
             show_in(form, error)
@@ -94,6 +95,15 @@ def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:
         why = why_not_usual(plan_of(row)) or f"it is the usual one for {row.measure}"
         told = f"The method is {row.sampling.short}: {why}."
         messages.info(request, f"{told} You can choose another.")
+
+
+def _tell_of_unit(request: HttpRequest, form: RoundForm) -> None:
+    """What of the round before was not taken over, as it had another measure."""
+    shown = [name for name in form.of_another_unit() if name != "stop_width"]
+    if labels := ", ".join(f"“{form[name].label}”" for name in shown):
+        before, measure = form.initial["measure"], form.cleaned_data["measure"]
+        told = f"Not taken over, as it was for {before}: {labels}. Choose it anew for {measure}."
+        messages.info(request, told)
 
 
 def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | None:

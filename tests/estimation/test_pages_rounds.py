@@ -9,7 +9,7 @@ from django.test import Client
 from estimation.forms import NameSelect
 from estimation.models import Round
 from estimation.services import rounds
-from judging.models import Campaign
+from judging.models import BatchPair, Campaign
 from tests.support import evaluation, factories
 from tests.support.material import small_material
 from tests.support.pages import HTMX, address, text
@@ -71,6 +71,46 @@ def test_the_form_offers_the_choices_of_the_round_before_but_not_its_seed(
     page = organizer.get(address("round-new", campaign)).content.decode()
     assert 'value="44"' in page
     assert "once-only" not in page
+
+
+@pytest.mark.slow
+def test_what_is_in_the_unit_of_another_measure_is_not_taken_over(
+    campaign: Campaign, organizer: Client
+) -> None:
+    before = {"negligible": 0.5, "stop_when": "width", "stop_width": 2.0}
+    evaluation.drawn(campaign, **before)
+    inherited = FORM | {name: str(value) for name, value in before.items()}
+    told = organizer.post(
+        address("round-new", campaign), inherited | {"measure": "P@10"}, follow=True
+    )
+    row = campaign.rounds.get(number=2)
+    assert (row.negligible, row.stop_when, row.stop_width) == (0.0, "", 0.0)
+    assert "Not taken over, as it was for DCG@10: " in text(told)
+    organizer.post(address("round-new", campaign), inherited | {"seed": "x"})
+    row = campaign.rounds.get(number=3)
+    assert (row.negligible, row.stop_when, row.stop_width) == (0.5, "width", 2.0)
+    typed = {"measure": "P@10", "seed": "y", "negligible": "0.05", "stop_width": "0.1"}
+    organizer.post(address("round-new", campaign), inherited | typed)
+    row = campaign.rounds.get(number=4)
+    assert (row.negligible, row.stop_when, row.stop_width) == (0.05, "width", 0.1)
+
+
+@pytest.mark.slow
+def test_the_review_says_how_much_is_judged_already(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """What is judged for a round is not asked for again where another one draws it too."""
+    there = evaluation.drafted(campaign, budget=10_000, batch_size=10_000).preview
+    batches = judged.round_batches.filter(batch__state="complete").values("batch")
+    done = BatchPair.objects.filter(batch__in=batches).values("pair").distinct().count()
+    assert done
+    assert there["judged_already"] == pytest.approx(done)
+    row = evaluation.drafted(campaign, seed="another")
+    assert 0 < row.preview["judged_already"] < done
+    said = text(organizer.get(address("round-detail", campaign, row.number)))
+    assert "pairs are expected to be judged already, for earlier rounds" in said
+    apart = evaluation.drafted(campaign, top_up=True, seed="top")
+    assert apart.preview["judged_already"] == 0
 
 
 @pytest.mark.parametrize(
