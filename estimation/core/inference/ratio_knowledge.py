@@ -203,8 +203,8 @@ def _spread(
     if not at.factor.any():
         return spread, of_values
     told = found.left is not None
-    of_value = INEXACT if told else INEXACT_BENT
-    inexact, of_value = ((each * found.estimate.value) ** 2 for each in (INEXACT, of_value))
+    least = INEXACT, INEXACT if told else INEXACT_BENT
+    inexact, of_value = ((each * found.estimate.value) ** 2 for each in least)
     last = 0.0 if told or measure.name != "Rprec" else at.by_last_rank
     apart = inexact + LAST_RANK_APART**2 * last
     return spread + np.diag(apart), of_values + of_value + LAST_RANK**2 * last
