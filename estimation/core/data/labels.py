@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from .pool import Pool
 
+OTHERS = 3.0  # pairs judged twice that the mean over all grades counts for, of one grade
 DENSE = 16  # possible numbers for each number, up to which counting is faster than sorting
 
 
@@ -102,6 +103,9 @@ class PairLabels:
         but for what shows in the spread of the labels themselves.
     singles : float or ndarray of float64, shape (n,)
         Pairs with one judgment that each pair with more stands for.
+    expected : ndarray of float64, shape (n,), or None
+        The variance that is expected within each pair, by its one judgment; of use for pairs with
+        one. None where nothing is measured, or every pair has two.
     """
 
     mean: FloatArray
@@ -109,12 +113,26 @@ class PairLabels:
     variance: FloatArray
     noise_measured: bool
     singles: float | FloatArray = 0.0
+    expected: FloatArray | None = None
 
     def of(self, some: IntArray) -> PairLabels:
         """Return the same of some of the pairs."""
         singles = self.singles[some] if isinstance(self.singles, np.ndarray) else self.singles
         mean, number, variance = self.mean[some], self.number[some], self.variance[some]
-        return PairLabels(mean, number, variance, self.noise_measured, singles)
+        expected = None if self.expected is None else self.expected[some]
+        return PairLabels(mean, number, variance, self.noise_measured, singles, expected)
+
+    def with_expected(self) -> PairLabels:
+        """Return the same, where every pair speaks for itself: one judgment by what is expected.
+
+        Of a difference between two runs the pairs that count differently in both tell the noise.
+        Where few of them have two judgments, these may agree by chance, and the difference would be
+        taken for exact. What the grade lets one expect comes from all pairs with two.
+        """
+        if self.expected is None:
+            return self
+        variance = np.where(self.number >= 2, self.variance, self.expected)
+        return replace(self, variance=variance, singles=0.0, expected=None)
 
     @property
     def noise(self) -> FloatArray:
@@ -302,4 +320,33 @@ def _pair_labels(rows: LabelRows, pairs: int, utilities: FloatArray) -> PairLabe
         apart = (utility[again] - mean[position[again]]) ** 2
         squares = np.bincount(position[again], weights=apart, minlength=pairs)
         np.divide(squares, number - 1, out=variance, where=repeated)
-    return PairLabels(mean, number, variance, measured, singles_of(rows, number))
+    labels = PairLabels(mean, number, variance, measured, singles_of(rows, number))
+    if not measured or repeated.all():
+        return labels
+    return replace(labels, expected=_expected_variance(labels, position, rows.grade, utilities))
+
+
+def _expected_variance(
+    labels: PairLabels, position: IntArray, grade: IntArray, utilities: FloatArray
+) -> FloatArray:
+    """The variance within each pair that its judgment lets one expect; 0 of pairs with two.
+
+    The mean of s2 over pairs with two judgments, in which each counts as often as it has the grade
+    and for as many pairs as it stands for: what it is on average for pairs of which a judgment
+    chosen at random has the grade, as that of a pair with one is. Of few such pairs the mean over
+    all grades counts for `OTHERS`; and as if one pair more had been judged twice, whose judgments
+    are one step apart, because agreement of a few says little of many.
+    """
+    again = labels.number[position] >= 2
+    pair, given = position[again], grade[again]
+    often = np.broadcast_to(np.asarray(labels.singles, dtype=np.float64), labels.number.shape)
+    weight = (often[pair] if often[pair].any() else 1.0) / labels.number[pair]
+    weight = weight * (np.count_nonzero(labels.number >= 2) / weight.sum())
+    number = np.bincount(given, weights=weight, minlength=len(utilities))
+    squares = np.bincount(given, weights=weight * labels.variance[pair], minlength=len(utilities))
+    step = float(np.diff(np.unique(utilities)).mean()) if np.ptp(utilities) > 0.0 else 0.0
+    of_all = (squares.sum() + step**2 / 2.0) / (number.sum() + 1.0)
+    by_grade = (squares + OTHERS * of_all) / (number + OTHERS)
+    expected = np.zeros(len(labels.number))
+    expected[position[~again]] = by_grade[grade[~again]]
+    return expected

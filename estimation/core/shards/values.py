@@ -162,7 +162,7 @@ class SampledTerms(ShardStep):
         pairs = np.asarray(drawn["pair"])
         rows = _judged(pool, self.judgments, self.shard, pairs, self.unlisted)
         rows = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=self.max_grade, pool=pool)
-        terms = linear_terms(pool, self.measure, pairs=pairs, rows=rows)
+        terms = linear_terms(pool, self.measure, pairs=pairs, rows=rows, expected=False)
         weights, labels = terms.weights, terms.labels
         return {}, {
             **{name: getattr(weights, name) for name in ("data", "indices", "indptr")},
@@ -201,7 +201,8 @@ def estimate_shards(
     -------
     Totals
         Those of `estimators.horvitz_thompson_poisson`, from all sampled pairs in their order. The
-        rows of pairs that are relevant to somebody come together in this process, no others.
+        rows of pairs that are relevant to somebody come together in this process, no others; so
+        pairs with two judgments stand for those with one.
 
     Raises
     ------

@@ -170,7 +170,7 @@ class _Question:
 
     def _linear(self, measure: Measure, at: int) -> MeasureResult:
         scope = self.scope
-        labels = pair_labels(self.rows, pairs=len(self.pairs), measure=measure)
+        labels = pair_labels(self.rows, pairs=len(self.pairs), measure=measure).with_expected()
         found = estimate_totals(
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
         )

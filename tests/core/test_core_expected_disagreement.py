@@ -1,0 +1,122 @@
+"""Pairs with one judgment have the disagreement that it lets one expect."""
+
+import numpy as np
+import pytest
+
+from estimation.core.data import labels as labels_of
+from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+
+DCG = parse_measure("DCG@10")
+TOPICS, DOCUMENTS, WRONG, TWICE, TRIALS = 20, 10, 0.2, 0.1, 60
+
+
+def rows_of(*grades: tuple[int, ...], repeated: list[float] | None = None) -> LabelRows:
+    """The judgments of pairs one after the other."""
+    pair = np.repeat(np.arange(len(grades)), [len(each) for each in grades])
+    grade = np.array([grade for each in grades for grade in each])
+    return LabelRows(pair, grade, None if repeated is None else np.array(repeated)[pair])
+
+
+def expected_of(rows: LabelRows) -> PairLabels:
+    return pair_labels(rows, pairs=int(rows.pair.max()) + 1, measure=DCG)
+
+
+def test_it_is_that_of_the_pairs_that_were_judged_twice_and_have_the_grade() -> None:
+    labels = expected_of(rows_of((0, 0), (0, 2), (1, 1), (0,), (1,), (2,)))
+    of_all = (2.0 + 1 / 2) / (3 + 1)  # s2 of the second pair, and of the one that is thought up
+    others = labels_of.OTHERS
+    assert labels.expected == pytest.approx(
+        [
+            0,
+            0,
+            0,
+            (0.5 * 2.0 + others * of_all) / (1.5 + others),
+            (0.0 + others * of_all) / (1.0 + others),
+            (0.5 * 2.0 + others * of_all) / (0.5 + others),
+        ]
+    )
+    told = labels.with_expected()
+    assert told.noise == pytest.approx([0, 1.0, 0, *labels.expected[3:]])
+    assert told.of(np.array([1, 4])).noise == pytest.approx(told.noise[[1, 4]])
+
+
+def test_pairs_count_for_as_many_as_they_stand_for() -> None:
+    """The first was hardly to be judged twice, and stands for nine; the second was, for none."""
+    labels = expected_of(rows_of((0, 1), (0, 0), (0,), repeated=[0.1, 1.0, 0.1]))
+    others = labels_of.OTHERS
+    of_all = (2 * 0.5 + 0.5) / (2 + 1)
+    assert labels.expected[2] == pytest.approx((1.0 * 0.5 + others * of_all) / (1.0 + others))
+    alike = expected_of(rows_of((0, 1), (0, 0), (0,), repeated=[1.0, 1.0, 0.1]))
+    assert np.isfinite(alike.expected).all(), "those that were to be judged twice stand for none"
+
+
+def test_where_all_were_judged_twice_or_none_nothing_is_expected() -> None:
+    for rows in (rows_of((0, 2), (1, 1)), rows_of((0,), (2,))):
+        labels = expected_of(rows)
+        assert labels.expected is None
+        assert labels.with_expected() is labels
+
+
+def alike() -> tuple[Pool, np.ndarray]:
+    """Two runs that differ in the order of two documents of three topics, and a third."""
+    generator = np.random.default_rng(3)
+    topics = [f"t{number:02}" for number in range(TOPICS)]
+    names = np.array([f"d{at}".encode() for at in range(DOCUMENTS)])
+    first = [generator.permutation(names) for _ in topics]
+    second = [each.copy() for each in first]
+    for each in second[:3]:
+        each[[3, 4]] = each[[4, 3]]
+    third = [generator.permutation(names) for _ in topics]
+    bounds = np.arange(TOPICS + 1) * DOCUMENTS
+    runs = {
+        tag: RankedLists(tuple(topics), bounds, np.concatenate(lists))
+        for tag, lists in {"a": first, "b": second, "c": third}.items()
+    }
+    pool = build_pool(topics, runs, depth=DOCUMENTS)
+    return pool, (generator.random(len(pool)) < 0.4).astype(np.int64)
+
+
+def false_verdicts() -> float:
+    """Share of campaigns in which assessors who err tell alike runs apart: both are as good.
+
+    Everything is judged once, and one pair in ten twice.
+    """
+    pool, grades = alike()
+    about = {"goal": goals.ranking(*pool.runs), "measure": DCG, "max_grade": 1}
+    prior = make_prior(pool, name="rank", **about)
+    budget = len(pool)
+    planned = make_design(pool, prior=prior, budget=budget, batch_size=budget, **about)
+    part = PairRound(planned, draw(pool, planned, seed="x"))
+    swapped = np.flatnonzero(pool.topic < 3)
+    grades[swapped] = 1  # so that the truth is a tie, with any share of errors
+    told = []
+    for trial in range(TRIALS):
+        generator = np.random.default_rng(trial)
+        pairs = np.append(np.arange(len(pool)), np.flatnonzero(generator.random(len(pool)) < TWICE))
+        wrong = generator.random(len(pairs)) < WRONG
+        labels = LabelRows(pairs, np.where(wrong, 1 - grades[pairs], grades[pairs]))
+        asked = {"labels": labels, "measures": [DCG], "max_grade": 1}
+        told.append(bool(evaluate(pool, part, **asked).results[0].ranking.verdicts[0, 1]))
+    truth = true_values(pool, grades=grades, measure=DCG)
+    assert truth[0] == pytest.approx(truth[1])
+    return float(np.mean(told))
+
+
+@pytest.mark.slow
+def test_runs_that_differ_in_few_pairs_are_not_told_apart_by_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twin knows the noise of a difference from the pairs that were judged twice alone."""
+    assert false_verdicts() <= 0.05
+    monkeypatch.setattr(PairLabels, "with_expected", lambda labels: labels)
+    assert false_verdicts() > 0.3
