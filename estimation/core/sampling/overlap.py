@@ -17,7 +17,8 @@ disagree, the only unbiased function of the counts is the mean of the first two.
 
 Why the variance is known: s2_i is seen where a pair has two labels or more, with a known chance
 q_i. With r labels then, and one otherwise, the mean has the variance s2 (q / r + 1 - q) on average,
-and [two or more] s2_i (1 / r + (1 - q_i) / q_i) estimates just that (`labels.PairLabels.noise`). So
+and [two or more] s2_i (1 / r + (1 - q_i) / q_i) estimates just that (`labels.PairLabels.noise`);
+what a grade lets one expect of pairs with one weighs s2_i by (1 - q_i) / q_i (`with_expected`). So
 q must be above 0 everywhere: with one label for most pairs, a share of them gets another one by
 chance.
 """
