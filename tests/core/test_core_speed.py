@@ -208,7 +208,6 @@ def test_disagreement_brings_in_every_judged_pair_once_if_some_have_one_judgment
     agreed = passes.copy()
     passes.clear()
     evaluated(pool, design, twice=10)
-    assert len(passes) == len(agreed)
     assert all(few <= many <= judged for few, many in zip(agreed, passes, strict=True))
     assert passes != agreed
 

@@ -115,7 +115,7 @@ def estimate_ratios(
         bias=bias.sum(axis=0),
         found=np.bincount(frame.topic, minlength=len(pool.topics)),
         noise_measured=bool(np.any(labels.number >= 2)),
-        gains=np.maximum(z, 0.0).T @ (1.0 / gains.inclusion[uncertain]),
+        gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
     )
 
 
