@@ -2,7 +2,8 @@
 
 An enumeration of all samples evaluates thousands of them, and most of that time would go into
 intervals, ranks and what is expected of pairs that nobody judged. None of these changes an estimate
-or its covariance: `test_core_plain_estimates.py` holds that what is left is the same to the bit.
+or its covariance, but of ratios, whose bias what is expected tells, and there it is worked out:
+`test_core_plain_estimates.py` holds that what is left is the same to the bit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ import pytest
 from estimation.core.arrays import BoolArray
 from estimation.core.collections import published
 from estimation.core.data.scope import Scope
+from estimation.core.inference.fitting import fit_outlook
 from estimation.core.measures.table import Measure
 from estimation.core.rounds import pair_estimates
 from estimation.core.rounds.active import estimates as active_estimates
@@ -58,15 +60,32 @@ def estimate_itself(estimate: Any, *_: object) -> Any:
     return estimate
 
 
+class FittedForRatios:
+    """In place of an outlook: fitted when ratios ask for it."""
+
+    def __init__(self, *sample: Any, **best: Any) -> None:
+        self._sample, self._best = sample, best
+        self._scope: Scope | None = None
+
+    def over(self, scope: Scope) -> "FittedForRatios":
+        self._scope = scope
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        fitted: Any = fit_outlook(*self._sample, **self._best)
+        fitted = fitted if self._scope is None else fitted.over(self._scope)
+        return getattr(fitted, name)
+
+
 WITH_MODELS = {"limits_of_sums": estimate_itself, "limits_of_ratios": estimate_itself}
 LIMITS = WITH_MODELS | {"limits_by_squares": estimate_itself}
 LEFT_OUT = {
     pair_estimates: {
         "Comparison": Uncompared,
         "Reach": nothing,
-        "fit_outlook": nothing,
+        "fit_outlook": FittedForRatios,
         "fit_residuals": nothing,
-        "ratio_knowledge": nothing,
+        "knowledge_at": nothing,
         "unseen": nothing,
         "unseen_residuals": nothing,
         **LIMITS,
@@ -109,7 +128,7 @@ def guarantees_alone() -> Iterator[None]:
     """
     kept = ("Reach", *LIMITS)
     names = {name: each for name, each in LEFT_OUT[pair_estimates].items() if name not in kept}
-    none = dict.fromkeys(("unseen", "ratio_knowledge"), lambda *_, **__: None)
+    none = dict.fromkeys(("unseen", "knowledge_at"), lambda *_, **__: None)
     with without({pair_estimates: names | none}):
         yield
 

@@ -47,6 +47,10 @@ def outlook_for(pool: Pool) -> KnownOutlook:
     return KnownOutlook(np.array([1, 2, 3]), chance * np.array([[1.0], [0.6], [0.2]]))
 
 
+def other_outlook_for(pool: Pool) -> KnownOutlook:
+    return KnownOutlook(np.array([1, 2, 3]), outlook_for(pool).reached / 3.0)
+
+
 def drawn_for(pool: Pool) -> Drawn:
     inclusion = np.random.default_rng(4).uniform(0.1, 1.0, len(pool))
     inclusion[::5] = 1.0
@@ -95,29 +99,52 @@ def test_expected_covariance_is_what_squares_are_on_average() -> None:
     assert mean == pytest.approx((z.T * (1.0 / inclusion - 1.0)) @ z, **EXACT)
 
 
-# -------------------------------------------------------------------- values do not depend on it
+# ---------------------------------------------------------------- what a value takes from it
 
 
-def test_no_outlook_changes_a_value() -> None:
+def test_an_outlook_moves_a_value_by_half_of_what_it_tells_of_the_bias() -> None:
+    """Before correction values and covariances are of the sample alone."""
     pool = three_runs()
-    design = design_for(pool, "poisson", budget=150)
+    design = design_for(pool, "poisson", budget=250)
     sample = draw(pool, design, seed="values")
     rows = LabelRows(sample.pair, grades_of(pool)[sample.pair])
-    seen = [
-        evaluate(
-            pool,
-            PairRound(design, sample),
-            labels=rows,
-            measures=RATIOS,
-            max_grade=3,
-            outlook=outlook,
-        ).results
-        for outlook in (None, outlook_for(pool))
-    ]
-    for fitted, other in zip(*seen, strict=True):
-        assert fitted.estimate.value.tolist() == other.estimate.value.tolist()
-        assert fitted.estimate.covariance.tolist() == other.estimate.covariance.tolist()
-        assert fitted.by_topic.tolist() == other.by_topic.tolist()
+    drawn = Drawn.of(design, sample, 1, topic=pool.topic)
+    for measure in RATIOS:
+        seen = []
+        for outlook in (outlook_for(pool), other_outlook_for(pool)):
+            asked = {"labels": rows, "measures": [measure], "max_grade": 3, "outlook": outlook}
+            found = evaluate(pool, PairRound(design, sample), **asked).results[0]
+            expected = AtOutlook.of(pool, measure, drawn, outlook).bias_by_topic()
+            seen.append((found, expected))
+        (one, of_one), (other, of_other) = seen
+        assert np.abs(one.estimate.value - other.estimate.value).min() > 1e-4
+        assert one.estimate.covariance.tolist() == other.estimate.covariance.tolist()
+        raw = [each.estimate.value + each.ratio_bias for each, _ in seen]
+        assert raw[0] == pytest.approx(raw[1], **EXACT)
+        # Of no topic more is taken off than its ratio, and nothing where nothing was found.
+        whole = np.maximum(of_one, of_other) < np.minimum(one.by_topic, other.by_topic) / 2.0
+        whole &= one.by_topic > 0.0
+        assert whole.mean() > 0.25
+        moved = (one.by_topic - other.by_topic)[whole]
+        assert moved == pytest.approx((of_other - of_one)[whole] / 2.0, **EXACT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nDCG", "Rprec"])
+def test_the_mean_of_two_biases_leaves_less_than_that_of_finds_alone(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of few relevant documents the unlikely ones are missed; the twin expects nothing of them."""
+    pool, grades = few_relevant()
+    measure, design = parse_measure(name), design_for(pool, "poisson", budget=1500)
+    truth = true_values(pool, grades=grades, measure=measure)
+    seeds = [f"two {trial}" for trial in range(TRIALS)]
+    both = [of_trial(pool, design, grades, seed, measure) for seed in seeds]
+    monkeypatch.setattr(AtOutlook, "bias_by_topic", lambda at, *_: 0.0 * at.tangent.by_topic)
+    half = [of_trial(pool, design, grades, seed, measure) for seed in seeds]
+    left = np.mean([found.estimate.value - truth for found in both])
+    of_finds = np.mean([found.estimate.value - found.ratio_bias - truth for found in half])
+    assert abs(left) < 0.8 * abs(of_finds)
 
 
 def test_nothing_is_withheld_of_a_census() -> None:
@@ -167,11 +194,13 @@ def told(pool: Pool, grades: np.ndarray, budget: int, trials: int = TRIALS) -> t
     return missed / max(shown, 1), false / trials
 
 
-def of_trial(pool: Pool, design, grades: np.ndarray, seed: str) -> MeasureResult:
+def of_trial(
+    pool: Pool, design, grades: np.ndarray, seed: str, measure: Measure = AP
+) -> MeasureResult:
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, grades[sample.pair])
     return evaluate(
-        pool, PairRound(design, sample), labels=labels, measures=[AP], max_grade=1
+        pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=1
     ).results[0]
 
 
@@ -183,7 +212,7 @@ def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(mo
     assert missed <= 0.15
     assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
 
-    monkeypatch.setattr(pair_estimates, "ratio_knowledge", lambda *_, **__: None)
+    monkeypatch.setattr(pair_estimates, "knowledge_at", lambda *_, **__: None)
     missed, false = told(pool, grades, 1000)
     assert missed > 0.5
     assert false > 0.15

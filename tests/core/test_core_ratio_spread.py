@@ -168,7 +168,7 @@ def test_intervals_cover_on_trec8(trec8_campaigns) -> None:
 
     Runs share their judged pairs, so that their intervals are not independent: the binomial error
     of the campaigns, 5.4 points for 16, is the largest that the mean can have. The twins' intervals
-    are half as long (but for Rprec), or twice.
+    are .4 times as long (but for Rprec), or twice.
     """
     least = 0.95 - 1.5 * np.sqrt(0.95 * 0.05 / TREC8_CAMPAIGNS)
     found, truth = trec8_campaigns
@@ -176,7 +176,7 @@ def test_intervals_cover_on_trec8(trec8_campaigns) -> None:
     covered = ((low <= truth) & (truth <= high)).mean(axis=(0, 2))
     assert np.all((covered >= least) & (covered <= [0.995, 0.998, 0.9999])), covered
     center, margin = (low + high) / 2, (high - low) / 2
-    short = (np.abs(center - truth) <= 0.5 * margin).mean(axis=(0, 2))
+    short = (np.abs(center - truth) <= 0.4 * margin).mean(axis=(0, 2))
     long = (np.abs(center - truth) <= 2.0 * margin).mean(axis=(0, 2))
     assert np.all(short[:2] < least), "Rprec allows for its last rank, and holds more"
     assert np.all(long > 0.995)

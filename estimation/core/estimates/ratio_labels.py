@@ -46,8 +46,8 @@ class RatioEstimate:
         What each topic contributes to the value: its corrected ratio over T.
     bias : ndarray of float64, shape (k,)
         Second-order estimate of the bias, in the measure's unit, pairs being taken for
-        independent. It has been taken off the value. Blind to topics of which no relevant
-        document was found.
+        independent: the mean of what was found tells and what is expected. It has been taken off
+        the value. Blind to topics of which no relevant document was found.
     found : ndarray of int64, shape (T,)
         Sampled pairs of each topic with any utility: on few of them neither the bias nor the
         interval can be relied on.
@@ -56,7 +56,7 @@ class RatioEstimate:
     left : BiasLeft or None
         By how much two estimates of the bias are apart, of which the mean was taken off; of values
         further, as few finds say little against a model's larger bias, of which no difference has
-        what runs have in common. None where there is but one estimate.
+        what runs have in common. None of samples drawn at once.
     gains : ndarray of float64, shape (k,), or None
         What uncertain pairs add to each value, by the slopes of its linearization: those that add
         alone. None where errors are about what a model predicted.

@@ -25,29 +25,34 @@ Bias
 ----
 Numerators (of Rprec: for a known R) and counts are unbiased; ratios are not, and are too large as
 a rule. Their bias to second order, -Cov(z, D)/D with z as below and D the denominator, for nDCG
-also what the curve of G adds, is estimated pair by pair and taken off, of each topic at most the
-whole ratio. TREC-8, 129 runs, 50 topics, depth 100 (108 819 pairs), size by AP and the rank prior,
-Poisson, means over the runs and 24 campaigns; coverage by the covariance below alone:
+also what the curve of G adds, is estimated twice: pair by pair from what was found, where the
+unlikely relevant documents are too few as a rule, and from what is expected of all pairs
+(`ratio_outlook`). The mean of both is taken off, of each at most the whole ratio of a topic. It
+hangs on the model of grades as adaptive rounds do (`rounds.adaptive.ratios`), but by what a ratio
+of unbiased parts is off, and by half of what the model says of that. TREC-8, 129 runs, 50 topics,
+depth 100 (108 819 pairs), Poisson, goal *absolute*, means over the runs and 24 campaigns; coverage
+by the covariance below alone:
 
 ======== ======= ============ ============= ============= =========
 measure  judged  plain bias   bias left     sd            coverage
 ======== ======= ============ ============= ============= =========
-AP       5 000   0.0162       0.0084        0.0099        80 %
-AP       10 000  0.0060       0.0012        0.0056        93 %
-AP       20 000  0.0029       0.0009        0.0029        97 %
-nDCG     5 000   0.0233       0.0113        0.0130        81 %
-nDCG     10 000  0.0092       0.0021        0.0078        95 %
-nDCG     20 000  0.0045       0.0016        0.0043        97 %
-Rprec    5 000   0.0114       0.0033        0.0121        91 %
-Rprec    10 000  0.0040       -0.0016       0.0067        95 %
-nDCG@10  5 000   0.0003       -0.0003       0.0173        94 %
+AP       5 000   0.0138       0.0009        0.0101        85 %
+AP       10 000  0.0064       -0.0008       0.0069        82 %
+AP       20 000  0.0022       -0.0010       0.0037        86 %
+nDCG     5 000   0.0212       0.0006        0.0130        88 %
+nDCG     10 000  0.0099       -0.0010       0.0107        81 %
+nDCG     20 000  0.0034       -0.0012       0.0054        89 %
+Rprec    5 000   0.0119       -0.0038       0.0148        79 %
+Rprec    10 000  0.0043       -0.0047       0.0093        80 %
+Rprec    20 000  0.0020       -0.0017       0.0048        89 %
+nDCG@10  5 000   0.0015       0.0013        0.0086        89 %
 ======== ======= ============ ============= ============= =========
 
-So below some 30 relevant documents found per topic (20 at 5 000, 31 at 10 000) that covariance is
-too small for AP and nDCG, and where the correction is not small against the standard error, as much
-again may be left. Intervals and verdicts go by what may have been missed as well, and are withheld
-where that is too much: `ratio_knowledge`. Draws with replacement whose Q has no `eps` almost never
-reach deep pairs: 10 000 draws (4 508 pairs) leave a bias of 0.019 in AP at an sd of 0.012.
+That covariance is too small, the more, the fewer relevant documents were found (22 per topic at
+5 000, 35 at 10 000), and some of the bias is left. Intervals and verdicts go by what may have been
+missed as well, and are withheld where that is too much: `ratio_knowledge`. Draws with replacement
+whose Q has no `eps` almost never reach deep pairs: 10 000 draws (4 508 pairs) left a bias of 0.019
+in AP at an sd of 0.012, by what was found alone.
 
 Draws with replacement are estimated from the distinct pairs: how often a pair came carries no
 information, and 1/pi tends to 1 as the draws become many, the mean over draws does not.
@@ -84,12 +89,24 @@ if TYPE_CHECKING:
 
 
 def estimate_ratios(
-    pool: Pool, measure: Measure, *, drawn: Drawn, rows: LabelRows
+    pool: Pool, measure: Measure, *, drawn: Drawn, rows: LabelRows, expected_bias: FloatArray
 ) -> RatioEstimate:
     """Estimate a ratio measure of every run.
 
-    Rows are the judgments of the drawn pairs, sorted by (pair, grade); `pair` counts positions in
-    `drawn.pair`. MeasureError if the pool lacks what the measure is about.
+    Parameters
+    ----------
+    pool, measure, drawn : Pool, Measure, Drawn
+    rows : LabelRows
+        The judgments of the drawn pairs, sorted by (pair, grade); `pair` counts positions in
+        `drawn.pair`.
+    expected_bias : ndarray of float64, shape (T, k)
+        Before correction, by what is expected of all pairs, as contributions to the values
+        (`AtOutlook.bias_by_topic`).
+
+    Raises
+    ------
+    MeasureError
+        If the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
     labels = levels_reached(rows, len(drawn.pair), measure)
@@ -101,7 +118,12 @@ def estimate_ratios(
     uncertain = np.flatnonzero(gains.inclusion < 1.0)
     z = tangent.moved(uncertain, gains.reach[:, uncertain])
     total = _horvitz_thompson(z, frame, uncertain, labels.number[useful])
-    bias = np.minimum(_bias(tangent, uncertain, z), tangent.by_topic)
+    found = np.bincount(frame.topic, minlength=len(pool.topics))
+    squared, expected = (
+        np.minimum(each, tangent.by_topic)
+        for each in (_bias(tangent, uncertain, z), expected_bias * (found > 0)[:, None])
+    )
+    bias = (squared + expected) / 2.0
     by_topic = tangent.by_topic - bias
     noise = _noise(tangent, labels, rows, useful)
     return RatioEstimate(
@@ -113,7 +135,7 @@ def estimate_ratios(
         ),
         by_topic=by_topic,
         bias=bias.sum(axis=0),
-        found=np.bincount(frame.topic, minlength=len(pool.topics)),
+        found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
         gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
     )

@@ -12,27 +12,28 @@ p = 1; the numerator of AP is a sum of products of two estimates, whose relative
 (1 + v)^2 - 1, and p = 2. On TREC-8 and DL 2019 differences of AP had 1.2 to 2 times the variance of
 the tangent where v was 0.1 to 0.2, 1.7 to 2.1 times at 0.5, and 2 to 3.4 times above 1.4.
 
-Bias. What is taken off a ratio (`RatioEstimate.bias`) rests on the documents found, of which the
-unlikely ones are too few as a rule, so that it is too small. The expected second-order bias of a
-topic, -Cov(z, D) / D at the outlook, is too large where v is not small, because the series does not
-converge there; divided by 1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7
-to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). Where v is 0.7 to 3, by few
-judgments of Cranfield and DL 2019, that of Rprec was 1.1 to 2.6 times as large, so that its values
-(differences have little of it) allow for 1 + 0.7 v. No series sees topics of which
+Bias. What finds tell of it rests on the documents found, of which the unlikely ones are too few as
+a rule, so that it is too small. The expected second-order bias of a topic, -Cov(z, D) / D at the
+outlook, is too large where v is not small, because the series does not converge there; divided by
+1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7 to 2.0 times for Rprec
+(TREC-8 and DL 2019, 1 to 20 % of the pool). The mean of both is taken off (`RatioEstimate.bias`);
+differences allow for as much more, values for all that the two are apart. Where v is 0.7 to 3, by
+few judgments of Cranfield and DL 2019, the bias of Rprec was 1.1 to 2.6 times the expected one, so
+that its values (differences have little of it) allow for 1 + 0.7 v. No series sees topics of which
 nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
-topics, a value loses n / (1 - n) of what is left of it. What all that leaves over after the
-correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have the
-root mean square sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their
-biases. Unless every pair is certain, a value is moreover never taken for more exact than `INEXACT`
-of itself: a relevant document that nobody expects can change the ideal list of a topic.
+topics, a value loses n / (1 - n) of what is left of it. What all that leaves over, l_j for run j,
+is added to the variances as l_j l_l: the errors of a value then have the root mean square
+sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. Unless every
+pair is certain, a value is moreover never taken for more exact than `INEXACT` of itself: a relevant
+document that nobody expects can change the ideal list of a topic.
 
 Neither series nor tangent sees that a ratio bends: that of nDCG where the ideal list is full, and
 Rprec at the last rank that counts, which moves with the estimated number R. By how much R is off,
 so many documents next to that rank count that should not, or the reverse, and a run has the same
-ones in every sample. Of rounds drawn at once, where the sample alone tells the bias, values have
-twice `INEXACT`, and Rprec an error of half of these documents, of a third in differences, in every
-topic (`AtOutlook.by_last_rank`): on Cranfield, with 8 000 of 15 393 pairs, a value was covered .82
-times without it (the worst run .41), and three campaigns in five had a false verdict.
+ones in every sample. Of rounds drawn at once values have twice `INEXACT`, and Rprec an error of
+half of these documents, of a third in differences, in every topic (`AtOutlook.by_last_rank`): on
+Cranfield, with 8 000 of 15 393 pairs, a value was covered .82 times without it (the worst run .41),
+and three campaigns in five had a false verdict.
 
 Values reach up at least as far as gamma limits with half a find more do (`rounds.limits`): a run
 whose documents nobody else returns is low, and its squares are, where these were missed.
@@ -56,8 +57,8 @@ more than a normal distribution gives a chance to. Rounds that say which pairs w
 (`knowledge_at`) have limits and verdicts that allow for it, as those of sums of gains do
 (`uncertainty.Missed`): documents of a run raise it, and those of others take from it.
 
-No estimated value depends on any of this, so that it biases none; what is withheld does
-depend on the judgments, through the outlook and the values.
+No estimated value depends on what is allowed for or withheld, so that it biases none; what is
+withheld does depend on the judgments, through the outlook and the values.
 """
 
 from __future__ import annotations
@@ -75,12 +76,9 @@ from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
-    from ..data.pool import Pool
-    from ..estimates.drawn import Drawn
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
     from .of_all_runs import OfAllRuns
-    from .outlook import Outlook
     from .uncertainty import Missed
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
@@ -90,7 +88,7 @@ MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
-INEXACT_BENT = 0.002  # of values whose bias the sample alone tells
+INEXACT_BENT = 0.002  # of values of rounds drawn at once
 LAST_RANK, LAST_RANK_APART = 1 / 2, 1 / 3  # of documents: of values, and as differences have it
 
 
@@ -134,16 +132,6 @@ class RatioKnowledge:
         return FREEDOM_OF_FINDS * self.finds
 
 
-def ratio_knowledge(
-    pool: Pool, measure: Measure, *, drawn: Drawn, outlook: Outlook, found: RatioEstimate
-) -> RatioKnowledge:
-    """Work out how far estimated ratios may be off, and which of them to withhold.
-
-    The outlook is of the pairs of the pool; `found` is what the sample says.
-    """
-    return knowledge_at(AtOutlook.of(pool, measure, drawn, outlook), measure, found)
-
-
 def knowledge_at(
     at: AtOutlook,
     measure: Measure,
@@ -153,10 +141,11 @@ def knowledge_at(
     of_all: OfAllRuns | None = None,
     goal: BoolArray | None = None,
 ) -> RatioKnowledge:
-    """Work out the same from a linearization at an outlook.
+    """Work out how far estimated ratios may be off, and which of them to withhold.
 
-    With the pairs that were not judged, (N,), it is allowed for what a single one would change.
-    `of_all` is known of rounds that learn, and which runs are of their goal, (k,).
+    By a linearization at an outlook; `found` is what the sample says. With the pairs that were not
+    judged, (N,), it is allowed for what a single one would change. `of_all` is known of rounds
+    that learn, and which runs are of their goal, (k,).
     """
     left = _bias_left(at, measure, found) if found.left is None else found.left
     known = None if of_all is None or goal is None else (of_all, goal)
@@ -211,11 +200,16 @@ def _spread(
 
 
 def _bias_left(at: AtOutlook, measure: Measure, found: RatioEstimate) -> BiasLeft:
-    """What is expected to be left of the bias where the sample alone told what to take off."""
+    """What is expected to be left of the bias in rounds drawn at once.
+
+    Taken off is the mean of what the squares and the outlook say: differences allow for as much
+    more as that is short of the outlook, values for all that the two are apart.
+    """
     damping = DAMPING_OF_RPREC if measure.name == "Rprec" else DAMPING
-    gone = found.bias + found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    usual, larger = at.bias() - gone, at.bias(damping) - gone
-    return BiasLeft(usual, np.where(np.abs(larger) > np.abs(usual), larger, usual))
+    overlooked = found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    short = at.bias() - found.bias
+    usual, further = short - overlooked, at.bias(damping) - found.bias + short - overlooked
+    return BiasLeft(usual, np.where(np.abs(further) > np.abs(usual), further, usual))
 
 
 def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:

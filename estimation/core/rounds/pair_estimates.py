@@ -16,7 +16,8 @@ from ..estimates.terms import Terms, linear_terms
 from ..estimates.topic_sums import TopicSums
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import RunBounds, guarantee
-from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
+from ..inference.ratio_knowledge import RatioKnowledge, knowledge_at
+from ..inference.ratio_outlook import AtOutlook
 from ..inference.reach import Reach
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
@@ -227,7 +228,10 @@ class _Question:
 
     def _ratio(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over
-        found = estimate_ratios(pool, measure, drawn=drawn, rows=self.rows)
+        at = AtOutlook.of(pool, measure, drawn, self.outlook)
+        found = estimate_ratios(
+            pool, measure, drawn=drawn, rows=self.rows, expected_bias=at.bias_by_topic()
+        )
         return _Found(
             estimates={"ht": found.estimate},
             unseen={},
@@ -236,9 +240,7 @@ class _Question:
             noise_measured=found.noise_measured,
             ratio_bias=found.bias,
             relevant_found=found.found,
-            ratio_knowledge=ratio_knowledge(
-                pool, measure, drawn=drawn, outlook=self.outlook, found=found
-            ),
+            ratio_knowledge=knowledge_at(at, measure, found),
         )
 
 
