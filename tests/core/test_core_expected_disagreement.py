@@ -7,7 +7,10 @@ from estimation.core.data import labels as labels_of
 from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.measures.table import parse_measure
+from estimation.core.estimates import ratio_moments
+from estimation.core.estimates.ratio_labels import levels_reached
+from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -86,13 +89,13 @@ def alike() -> tuple[Pool, np.ndarray]:
     return pool, (generator.random(len(pool)) < 0.4).astype(np.int64)
 
 
-def false_verdicts() -> float:
+def false_verdicts(measure: Measure = DCG) -> float:
     """Share of campaigns in which assessors who err tell alike runs apart: both are as good.
 
     Everything is judged once, and one pair in ten twice.
     """
     pool, grades = alike()
-    about = {"goal": goals.ranking(*pool.runs), "measure": DCG, "max_grade": 1}
+    about = {"goal": goals.ranking(*pool.runs), "measure": measure, "max_grade": 1}
     prior = make_prior(pool, name="rank", **about)
     budget = len(pool)
     planned = make_design(pool, prior=prior, budget=budget, batch_size=budget, **about)
@@ -105,9 +108,9 @@ def false_verdicts() -> float:
         pairs = np.append(np.arange(len(pool)), np.flatnonzero(generator.random(len(pool)) < TWICE))
         wrong = generator.random(len(pairs)) < WRONG
         labels = LabelRows(pairs, np.where(wrong, 1 - grades[pairs], grades[pairs]))
-        asked = {"labels": labels, "measures": [DCG], "max_grade": 1}
+        asked = {"labels": labels, "measures": [measure], "max_grade": 1}
         told.append(bool(evaluate(pool, part, **asked).results[0].ranking.verdicts[0, 1]))
-    truth = true_values(pool, grades=grades, measure=DCG)
+    truth = true_values(pool, grades=grades, measure=measure)
     assert truth[0] == pytest.approx(truth[1])
     return float(np.mean(told))
 
@@ -120,3 +123,33 @@ def test_runs_that_differ_in_few_pairs_are_not_told_apart_by_noise(
     assert false_verdicts() <= 0.05
     monkeypatch.setattr(PairLabels, "with_expected", lambda labels: labels)
     assert false_verdicts() > 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nDCG", "AP"])
+def test_nor_by_noise_of_ratios(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The twin, too, knows of no noise but that of pairs that were judged twice."""
+    measure = parse_measure(name)
+    assert false_verdicts(measure) <= 0.05
+    alone = ratio_moments._by_grade
+    monkeypatch.setattr(ratio_moments, "_by_grade", lambda *asked: 0.0 * alone(*asked))
+    assert false_verdicts(measure) > 0.3
+
+
+def test_moments_of_one_judgment_are_those_of_its_grade_level_by_level() -> None:
+    """By hand, of three levels that add 1 each, u and h of the first pair being 1 and fall / 2."""
+    pool, _ = alike()
+    measure = parse_measure("nDCG")
+    rows = rows_of((1, 3), (2, 2), (0,), (3,))
+    labels = levels_reached(rows, 4, measure)
+    gains = Gains(labels.gain, labels.reach, np.arange(4), np.ones(4))
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    found = ratio_moments._moments(tangent, labels, rows, np.arange(4))
+    assert labels.gain.tolist() == [1.0, 1.0, 1.0]
+    fall = tangent.level_slope[1:, pool.topic[0]].sum() / 2
+    assert found[:, 0] == pytest.approx([1.0, fall, fall**2])
+    assert found[:, 1].tolist() == [0.0, 0.0, 0.0]
+    of_all, others = (2.0 + 3 * (0.5 / 3)) / (2 + 1), labels_of.OTHERS
+    assert found[0, 2] == pytest.approx(of_all)
+    assert found[0, 3] == pytest.approx((0.5 * 2.0 + others * of_all) / (0.5 + others))
+    assert np.all(found[1] ** 2 <= found[0] * found[2] * (1 + 1e-12))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from ..arrays import BoolArray, FloatArray, IntArray, check_integers, index_array, refuse
 from ..measures.kinds import MAX_GRADE
@@ -323,30 +324,51 @@ def _pair_labels(rows: LabelRows, pairs: int, utilities: FloatArray) -> PairLabe
     labels = PairLabels(mean, number, variance, measured, singles_of(rows, number))
     if not measured or repeated.all():
         return labels
-    return replace(labels, expected=_expected_variance(labels, position, rows.grade, utilities))
-
-
-def _expected_variance(
-    labels: PairLabels, position: IntArray, grade: IntArray, utilities: FloatArray
-) -> FloatArray:
-    """The variance within each pair that its judgment lets one expect; 0 of pairs with two.
-
-    The mean of s2 over pairs with two judgments, in which each counts as often as it has the grade
-    and for as many pairs as it stands for: what it is on average for pairs of which a judgment
-    chosen at random has the grade, as that of a pair with one is. Of few such pairs the mean over
-    all grades counts for `OTHERS`; and as if one pair more had been judged twice, whose judgments
-    are one step apart, because agreement of a few says little of many.
-    """
-    again = labels.number[position] >= 2
-    pair, given = position[again], grade[again]
-    often = np.broadcast_to(np.asarray(labels.singles, dtype=np.float64), labels.number.shape)
-    weight = (often[pair] if often[pair].any() else 1.0) / labels.number[pair]
-    weight = weight * (np.count_nonzero(labels.number >= 2) / weight.sum())
-    number = np.bincount(given, weights=weight, minlength=len(utilities))
-    squares = np.bincount(given, weights=weight * labels.variance[pair], minlength=len(utilities))
     step = float(np.diff(np.unique(utilities)).mean()) if np.ptp(utilities) > 0.0 else 0.0
-    of_all = (squares.sum() + step**2 / 2.0) / (number.sum() + 1.0)
-    by_grade = (squares + OTHERS * of_all) / (number + OTHERS)
-    expected = np.zeros(len(labels.number))
-    expected[position[~again]] = by_grade[grade[~again]]
-    return expected
+    by_grade = expected_by_grade(
+        rows, number, variance[repeated, None], apart=np.array([step**2 / 2.0])
+    )
+    expected = np.zeros(pairs)
+    once = number[position] == 1
+    expected[position[once]] = by_grade[rows.grade[once], 0]
+    return replace(labels, expected=expected)
+
+
+def expected_by_grade(
+    rows: LabelRows, number: IntArray, spread: FloatArray, *, apart: FloatArray
+) -> FloatArray:
+    """What a judgment lets one expect of the spread within its pair, by its grade, (G, c).
+
+    The mean of the spread over pairs with two judgments or more, in which each counts as often as
+    it has the grade and for as many pairs as it stands for: what it is on average for pairs of
+    which a judgment chosen at random has the grade, as that of a pair with one is. Of few such
+    pairs the mean over all grades counts for `OTHERS`; and as if one pair more had been judged
+    twice, whose judgments are one step apart, because agreement of a few says little of many.
+
+    Parameters
+    ----------
+    rows : LabelRows
+        Of n pairs.
+    number : ndarray of int64, shape (n,)
+        Judgments of each, some of them two.
+    spread : ndarray of float64, shape (m, c)
+        Of the judgments of each pair with two or more, in order: s2, or a covariance.
+    apart : ndarray of float64, shape (c,)
+        The spread of two judgments that are one step apart.
+
+    Returns
+    -------
+    ndarray of float64, shape (G, c)
+        Of grades from 0 to the largest of the rows.
+    """
+    repeated = number >= 2
+    place, again = np.cumsum(repeated) - 1, repeated[rows.pair]
+    pair, given = rows.pair[again], rows.grade[again]
+    often = np.broadcast_to(np.asarray(singles_of(rows, number)), number.shape)[pair]
+    weight = (often if often.any() else 1.0) / number[pair]
+    weight = weight * (len(spread) / weight.sum())
+    shape = int(rows.grade.max()) + 1, len(spread)
+    times = sparse.csr_array((weight, (given, place[pair])), shape=shape)
+    sums, seen = times @ spread, times.sum(axis=1)[:, None]
+    of_all = (sums.sum(axis=0) + apart) / (seen.sum() + 1.0)
+    return np.asarray((sums + OTHERS * of_all) / (seen + OTHERS), dtype=np.float64)

@@ -98,6 +98,13 @@ def levels_reached(
     return ReachedLevels(gain, grades, reach, number)
 
 
+def by_levels(rows: LabelRows, pairs: int, gain: FloatArray, grade: IntArray) -> ReachedLevels:
+    """Return which levels judgments of n pairs reach, given what each adds and its lowest grade."""
+    number = np.bincount(rows.pair, minlength=pairs)
+    reached = [np.bincount(rows.pair[rows.grade >= each], minlength=pairs) for each in grade]
+    return ReachedLevels(gain, grade, np.stack(reached) / np.maximum(number, 1), number)
+
+
 @dataclass(frozen=True, eq=False)
 class Deviations:
     """By how much single judgments deviate from the mean of their pair, through the derivatives.

@@ -61,9 +61,10 @@ Covariance
 ----------
 Ratios are replaced by the totals of z_ij = (a_ij u_i - b_xj h_i), a_ij what a unit of f_i u_i moves
 through the numerator, b_xj h_i through the denominator; the design's own covariance of these
-totals, plus the disagreement between assessors passed through the same derivatives. Where the
-function of a count has kinks (G at the cutoff, clip in Rprec) its slope is that between R^ - s and
-R^ + s, s the standard error of R^.
+totals, plus the disagreement between assessors passed through the same derivatives: of
+every judged pair, as one that was found useless may be useful to somebody else. Where the function
+of a count has kinks (G at the cutoff, clip in Rprec) its slope is that between R^ - s and R^ + s, s
+the standard error of R^.
 """
 
 from __future__ import annotations
@@ -77,19 +78,24 @@ from scipy import sparse
 
 from ..data.labels import LabelRows, PairLabels
 from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
-from .products import cross_product
-from .ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
+from .ratio_labels import RatioEstimate, deviations, levels_reached
 from .ratio_lines import DrawChances, Frame, Gains, Tangent
+from .ratio_moments import label_noise
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
     from .drawn import Drawn
 
 
 def estimate_ratios(
-    pool: Pool, measure: Measure, *, drawn: Drawn, rows: LabelRows, expected_bias: FloatArray
+    pool: Pool,
+    measure: Measure,
+    *,
+    drawn: Drawn,
+    rows: LabelRows,
+    expected_bias: FloatArray,
 ) -> RatioEstimate:
     """Estimate a ratio measure of every run.
 
@@ -110,22 +116,24 @@ def estimate_ratios(
     """
     pool.check_measure(measure)
     labels = levels_reached(rows, len(drawn.pair), measure)
-    useful = np.flatnonzero(labels.reach.any(axis=0))
-    pairs = drawn.pair[useful]
-    gains = Gains(labels.gain, labels.reach[:, useful], pairs, drawn.inclusion[pairs])
-    frame = Frame.of(pool, measure, gains, _draws_of(drawn, useful))
+    useful: BoolArray = np.any(labels.reach, axis=0)
+    counting = np.flatnonzero(useful | _may_be_useful(labels.number))
+    pairs, useful = drawn.pair[counting], useful[counting]
+    gains = Gains(labels.gain, labels.reach[:, counting], pairs, drawn.inclusion[pairs])
+    frame = Frame.of(pool, measure, gains, _draws_of(drawn, counting))
     tangent = Tangent.of(frame, measure)
-    uncertain = np.flatnonzero(gains.inclusion < 1.0)
+    uncertain = np.flatnonzero(useful & (gains.inclusion < 1.0))
     z = tangent.moved(uncertain, gains.reach[:, uncertain])
-    total = _horvitz_thompson(z, frame, uncertain, labels.number[useful])
-    found = np.bincount(frame.topic, minlength=len(pool.topics))
+    total = _horvitz_thompson(z, frame, uncertain, labels.number[counting])
+    found = np.bincount(frame.topic[useful], minlength=len(pool.topics))
     squared, expected = (
         np.minimum(each, tangent.by_topic)
         for each in (_bias(tangent, uncertain, z), expected_bias * (found > 0)[:, None])
     )
     bias = (squared + expected) / 2.0
     by_topic = tangent.by_topic - bias
-    noise = _noise(tangent, labels, rows, useful)
+    places, weight = _places(counting, len(drawn.pair)), 1.0 / drawn.inclusion[drawn.pair]
+    noise = label_noise(tangent, labels, rows, places, weight)
     return RatioEstimate(
         estimate=replace(
             total,
@@ -139,6 +147,11 @@ def estimate_ratios(
         noise_measured=bool(np.any(labels.number >= 2)),
         gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
     )
+
+
+def _may_be_useful(number: IntArray) -> BoolArray:
+    """Pairs with one judgment of n: another may find them useful, as pairs with two tell."""
+    return np.asarray((number == 1) & np.any(number >= 2))
 
 
 def _draws_of(drawn: Drawn, useful: IntArray) -> DrawChances | None:
@@ -270,16 +283,6 @@ def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:
     # A sparse array times a dense one adds in a fixed order, on every machine and core.
     product = sparse.csr_array(expanded.T) @ (sparse.csr_array(shares) @ expanded)
     return np.asarray((product + product.T) / 2.0, dtype=np.float64)
-
-
-def _noise(
-    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, useful: IntArray
-) -> FloatArray:
-    """What disagreement between assessors adds to the covariance of the values."""
-    places = _places(useful, len(labels.number))
-    found = deviations(tangent, labels, rows, places)
-    scale = found.scale / tangent.frame.gains.inclusion[places[found.pair]]
-    return cross_product(_stored(found.moved), scale)
 
 
 def _places(useful: IntArray, pairs: int) -> IntArray:

@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from ..arrays import column_sums, frozen, share_of
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
+from ..estimates.ratio_moments import by_denominators, cross_sums
 from .uncertainty import Missed
 
 if TYPE_CHECKING:
-    from ..arrays import BoolArray, FloatArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
     from ..measures.table import Measure
@@ -61,12 +61,10 @@ class AtOutlook:
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> AtOutlook:
-        gain = np.diff(measure.utilities(outlook.grades))
-        reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
-        if gain.any():  # else the scale ends below what counts as relevant: one level without gain
-            reach, gain = reach[gain > 0.0], gain[gain > 0.0]
-        else:
-            reach, gain = 0.0 * reach[:1], gain[:1]
+        levels, gain = levels_of(measure, outlook)
+        reach = outlook.reach(np.arange(len(pool)))[levels] * (drawn.inclusion > 0.0)
+        if not gain.any():
+            reach = 0.0 * reach
         gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
         tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
         shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
@@ -129,15 +127,13 @@ class AtOutlook:
             return np.zeros((tangent.frame.runs, tangent.frame.runs))
         ratio = np.clip(tangent.by_topic, 0.0, 1.0 / len(self.nothing))
         spread = self.nothing * (1.0 - self.nothing)
-        return _cross_sums(ratio * spread[:, None], ratio)
+        return cross_sums(ratio * spread[:, None], ratio)
 
     def _scale(self, more: FloatArray) -> FloatArray:
         return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
 
     def _by_denominators(self, more: FloatArray) -> FloatArray:
-        below = self.tangent.topic_slope
-        mixed = _cross_sums(more[:, None] * self._together, below)
-        return _cross_sums(below * (more * self._variance)[:, None], below) - mixed - mixed.T
+        return by_denominators(self.tangent, more[:, None] * self._together, more * self._variance)
 
     @property
     def by_last_rank(self) -> float:
@@ -232,6 +228,16 @@ class AtOutlook:
         return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
 
 
+def levels_of(measure: Measure, outlook: Outlook) -> tuple[IntArray, FloatArray]:
+    """Return the levels of an outlook that add utility, and what each adds, (L,) both.
+
+    If the scale ends below what counts as relevant: one level without gain.
+    """
+    gain = np.diff(measure.utilities(outlook.grades))
+    levels = np.flatnonzero(gain > 0.0) if gain.any() else np.array([0])
+    return levels, gain[levels]
+
+
 def chance_of_nothing(frame: Frame, chance: FloatArray) -> FloatArray:
     """Return the chance of every topic, (T,), that none of its pairs comes, by theirs, (m,)."""
     return np.exp(frame.per_topic(np.log1p(-np.minimum(chance, ALMOST_CERTAIN))))
@@ -241,8 +247,3 @@ def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> floa
     """`AtOutlook.overlooked`, from the chances of pairs to be relevant, and to be sampled."""
     overlooked = chance_of_nothing(frame, chance * inclusion) - chance_of_nothing(frame, chance)
     return min(float(np.mean(overlooked)), ALMOST_CERTAIN)
-
-
-def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
-    """first' second, (k, k), added up in a fixed order on every machine."""
-    return np.asarray(sparse.csr_array(first.T) @ second, dtype=np.float64)

@@ -59,11 +59,12 @@ from ...estimates.ratio_labels import (
     BiasLeft,
     RatioEstimate,
     ReachedLevels,
-    deviations,
+    by_levels,
     levels_reached,
 )
 from ...estimates.ratio_lines import Frame, Gains, Tangent
-from ...inference.ratio_outlook import DAMPING, AtOutlook, chance_of_nothing
+from ...estimates.ratio_moments import label_noise
+from ...inference.ratio_outlook import DAMPING, AtOutlook, chance_of_nothing, levels_of
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -137,11 +138,8 @@ def estimate_ratio(
     left, of_value = ((each - taken).sum(axis=0) for each in (other, larger))
     further = np.where(np.abs(of_value) > np.abs(left), of_value, left)
     unsure_of_nothing = (nothing * by_topic).sum(axis=0) / 2.0
-    of_labels = deviations(line.at.tangent, line.labels, rows, places)
-    noise = cross_product(
-        sparse.csr_array(of_labels.moved),
-        of_labels.scale * weights.of_judged(pairs).on_noise[of_labels.pair],
-    )
+    counts = weights.of_judged(pairs).on_noise
+    noise = label_noise(line.at.tangent, line.labels, rows, places, counts)
     return RatioEstimate(
         estimate=Totals(
             value=by_topic.sum(axis=0),
@@ -242,7 +240,7 @@ def at_outlook(
     """
     pool, every = scope.pool, np.arange(len(scope.pool))
     levels, gain, expected = reach_expected(scope, measure, outlook)
-    labels = _by_levels(rows, len(pairs), gain, outlook.grades[1:][levels])
+    labels = by_levels(rows, len(pairs), gain, outlook.grades[1:][levels])
     reach = expected.copy()
     reach[:, scope.place[pairs]] = labels.reach
     gains = Gains(gain, reach, every, np.ones(len(pool)))
@@ -265,11 +263,10 @@ def reach_expected(
     Nothing is expected of pairs that were not in the sampled pool.
     """
     known, origin = np.flatnonzero(~scope.added), scope.origin
-    gain = np.diff(measure.utilities(outlook.grades))
-    levels = np.flatnonzero(gain > 0.0) if gain.any() else np.array([0])
+    levels, gain = levels_of(measure, outlook)
     expected = np.zeros((len(levels), len(scope.pool)))
     expected[:, known] = outlook.reach(origin[known])[levels]
-    return levels, gain[levels], expected
+    return levels, gain, expected
 
 
 def moments_about(
@@ -289,14 +286,3 @@ def moments_about(
         crossed += share * utility * fall
         falling += share * fall**2
     return squares, crossed, falling
-
-
-def _by_levels(rows: LabelRows, pairs: int, gain: FloatArray, grades: IntArray) -> ReachedLevels:
-    number = np.bincount(rows.pair, minlength=pairs)
-    reach = np.stack(
-        [
-            np.bincount(rows.pair[rows.grade >= grade], minlength=pairs) / np.maximum(number, 1)
-            for grade in grades.tolist()
-        ]
-    )
-    return ReachedLevels(gain, grades, reach, number)

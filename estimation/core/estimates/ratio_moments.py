@@ -1,0 +1,120 @@
+"""What a linearized ratio makes of moments of its pairs: of what samples miss, and of labels."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from ..data.labels import expected_by_grade
+from .products import cross_product
+from .ratio_lines import added
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray
+    from ..data.labels import LabelRows
+    from .ratio_labels import ReachedLevels
+    from .ratio_lines import Tangent
+
+
+def label_noise(
+    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, places: IntArray, factor: FloatArray
+) -> FloatArray:
+    """What disagreement between assessors adds to the covariance of the values, (k, k).
+
+    Sum over n judged pairs of factor_i times the covariance of what the mean of the pair's
+    judgments moves the runs by.
+
+    Parameters
+    ----------
+    tangent : Tangent
+    labels : ReachedLevels
+        By the levels of the tangent.
+    rows : LabelRows
+        Their judgments, `pair` counting positions among the n.
+    places : ndarray of int64, shape (n,)
+        Where the pairs stand in the frame of the tangent; -1 of those without any noise.
+    factor : ndarray of float64, shape (n,)
+    """
+    frame = tangent.frame
+    moments = _moments(tangent, labels, rows, places) * factor
+    noisy = np.flatnonzero(moments[0] > 0.0)
+    if not len(noisy):
+        return np.zeros((frame.runs, frame.runs))
+    crossed, falling = np.zeros((2, len(frame.topic)))
+    crossed[places[noisy]], falling[places[noisy]] = moments[1:, noisy]
+    together = frame.per_cell(tangent.slope * crossed[frame.place])
+    own = cross_product(tangent.slopes[places[noisy]], moments[0, noisy])
+    return own + by_denominators(tangent, together, frame.per_topic(falling))
+
+
+def by_denominators(tangent: Tangent, together: FloatArray, variance: FloatArray) -> FloatArray:
+    """What sums of E[z_ij z_il] are beside those of a_ij a_il E[u^2], shape (k, k).
+
+    Given sums over the pairs of each topic of a_ij E[u h], (T, k), and of E[h^2], (T,).
+    """
+    below = tangent.topic_slope
+    mixed = cross_sums(together, below)
+    return cross_sums(below * variance[:, None], below) - mixed - mixed.T
+
+
+def cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
+    """first' second, (k, k), added up in a fixed order on every machine."""
+    return np.asarray(sparse.csr_array(first.T) @ second, dtype=np.float64)
+
+
+def _moments(
+    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, places: IntArray
+) -> FloatArray:
+    """What disagreement adds to E[u^2], E[u h] and E[h^2] of the means of n judged pairs, (3, n).
+
+    A pair with two judgments or more speaks for itself; one with a single judgment has what its
+    grade lets one expect, as in sums of gains (`labels.expected_by_grade`). `places`, (n,), are
+    where pairs stand in the frame. Zero where no pair has two.
+    """
+    number, found = labels.number, np.zeros((3, len(labels.number)))
+    own = np.flatnonzero(number[rows.pair] >= 2)
+    if not len(own):
+        return found  # nothing is known of it
+    pair = rows.pair[own]
+    apart = (rows.grade[own] >= labels.grade[:, None]) - labels.reach[:, pair]
+    utility, fall = added(labels.gain, apart), tangent.falling(places[pair], apart)
+    for place, each in enumerate((utility**2, utility * fall, fall**2)):
+        found[place] = np.bincount(pair, each, minlength=len(number))
+    found /= np.maximum(number * (number - 1), 1)
+    single = np.flatnonzero(number[rows.pair] == 1)
+    if len(single):
+        moments = _by_grade(tangent, labels, rows, pair, apart)
+        once = rows.pair[single]
+        topic = tangent.frame.topic[places[once]]
+        found[:, once] = moments[:, rows.grade[single], topic]
+    return found
+
+
+def _by_grade(
+    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, pair: IntArray, apart: FloatArray
+) -> FloatArray:
+    """The same of a pair with one judgment, by its grade and topic, shape (3, G, T).
+
+    By how far the judgments of pairs with two, (L, m), are from the mean of theirs.
+    """
+    levels, number = len(labels.gain), labels.number
+    repeated = np.flatnonzero(number >= 2)
+    squares = [
+        np.bincount(pair, one * other, minlength=len(number))[repeated]
+        for one in apart
+        for other in apart
+    ]
+    spread = np.stack(squares, axis=1) / (number[repeated] - 1)[:, None]
+    step = np.diag(np.full(levels, 0.5 / levels)).ravel()
+    expected = expected_by_grade(rows, number, spread, apart=step)
+    falls = labels.gain[:, None] * tangent.level_slope
+    moments = np.zeros((3, len(expected), falls.shape[1]))
+    for column, (one, other) in enumerate(product(range(levels), repeat=2)):
+        both = expected[:, column, None]
+        moments[0] += both * (labels.gain[one] * labels.gain[other])
+        moments[1] += both * (labels.gain[one] * falls[other])
+        moments[2] += both * (falls[one] * falls[other])
+    return moments
