@@ -145,11 +145,13 @@ def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row
 def pages(*, organizer: User, admin: User, rows: Mapping[str, list[Row]]) -> list[Page]:
     """All of them, by ``rows``: what there is of the kind that an address names last."""
     found = []
+    handler = Client().handler  # every new one would look through all static files anew
     for route, pattern in patterns(get_resolver()):
         if not route.startswith(("c/", "site/")):
             continue
         who = admin if route.startswith("site/") else organizer
         client = Client(SERVER_NAME="localhost")
+        client.handler = handler
         client.force_login(who)
         if client.get(address_of(route, rows[""][0])).status_code in NO_PAGE:
             continue
