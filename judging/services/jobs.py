@@ -217,9 +217,13 @@ def wake_due() -> int:
 
 
 def _untold() -> QuerySet[Job]:
-    """What is due and was not hinted lately, since it is due."""
-    lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS))
-    return Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
+    """What is due and was not hinted lately, since it is due.
+
+    The hint of a job whose lease has lapsed was used up by the worker that took it.
+    """
+    lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS)) & Q(hinted__gte=F("due"))
+    unused = Q(state=Job.State.QUEUED) | Q(hinted__gte=F("lease_until"))
+    return Job.objects.filter(due()).exclude(lately & unused)
 
 
 def withdraw(kind: str, target: int) -> None:

@@ -372,6 +372,24 @@ def test_a_worker_is_woken_once_for_what_is_asked_for_often(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_a_worker_died_over_wakes_another_at_once_and_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken: list[object] = []
+    monkeypatch.setattr(
+        jobs.current_app, "send_task", lambda *_args, **options: woken.append(options)
+    )
+
+    job = jobs.request("probe", 7)
+    assert jobs.claim(job.pk)
+    assert jobs.wake_due() == 0, "somebody is at it"
+    Job.objects.update(lease_until=seconds_from_now(-0.001))
+    assert jobs.wake_due() == 1, "who took the job has used up its hint"
+    assert jobs.wake_due() == 0, "the new hint is underway"
+    assert len(woken) == 2
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_waits_for_later_wakes_a_worker_when_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
