@@ -93,7 +93,6 @@ def filled(organizer: Organizer, *, reported: bool, more: int = 0) -> Organizer:
         held = got(api.post(f"{organizer.base}assignments/next/"))["assignment"]
         said = {"assignment": held["id"], "grade": crowd(held)}
         got(api.post(f"{organizer.base}judgments/", said), 201)
-    organizer.await_recompute(30)
     organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
     if reported:
         report(organizer)
