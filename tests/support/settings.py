@@ -9,6 +9,9 @@ import os
 import shutil
 import tempfile
 
+from tests.support import scratch
+
+scratch.begin()
 _data = tempfile.mkdtemp(prefix="evalsite-tests-")
 atexit.register(shutil.rmtree, _data, ignore_errors=True)
 os.environ["EVALSITE_DATA"] = _data

@@ -1,0 +1,32 @@
+"""Where the tests of a run write: in memory, if there is room, as a commit of SQLite waits for the
+disk, and thousands of them for minutes. What is killed are processes, never the machine.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import psutil
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+"""Several times what the files of a run come to."""
+
+
+def begin() -> None:
+    """For the process that starts the others, before it writes anything."""
+    if "EVALSITE_TEST_SHARED" not in os.environ and "TMPDIR" not in os.environ and _fits(MEMORY):
+        folder = tempfile.mkdtemp(prefix="evalsite-run-", dir=MEMORY)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+
+
+def _fits(folder: Path) -> bool:
+    """Tests start programs that they have written there, and the memory must be there as well."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    room = os.statvfs(folder)
+    runs = not room.f_flag & os.ST_NOEXEC
+    return runs and min(room.f_bavail * room.f_frsize, psutil.virtual_memory().available) >= ROOM
