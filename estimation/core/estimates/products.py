@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
 from .every_two import EveryTwo, are_few, products_of_two
-from .rows import many_first
+from .rows import many_first, those_many_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,8 @@ def gram(rows: SparseMatrix) -> FloatArray:
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
-    return gram(root_scaled(weights, scale).rows)
+    pairs = those_many_first(weights, _counted(weights, scale), above=BLOCK_PAIRS)
+    return gram(_times(weights[pairs], np.sqrt(scale[pairs])))
 
 
 def cross_products(
@@ -98,10 +99,14 @@ def cross_products(
 
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
     """Leave out the pairs whose scale is 0, or that no run returns."""
-    pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
+    pairs = _counted(weights, scale)
     rows = weights if len(pairs) == weights.shape[0] else weights[pairs]
     roots = np.sqrt(scale[pairs])
     return RootScaled(_times(rows, roots), pairs, roots)
+
+
+def _counted(weights: SparseMatrix, scale: FloatArray) -> IntArray:
+    return np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
 
 
 def _times(rows: SparseMatrix, roots: FloatArray) -> SparseMatrix:

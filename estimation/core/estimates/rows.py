@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 if TYPE_CHECKING:
-    from ..arrays import IntArray, SparseMatrix
+    from ..arrays import Indices, IntArray, SparseMatrix
 
 
 def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
@@ -41,5 +41,17 @@ def many_first(*alike: SparseMatrix, above: int) -> list[SparseMatrix]:
     """
     if alike[0].shape[0] <= above:
         return list(alike)
-    order = np.argsort(-np.diff(alike[0].indptr), kind="stable")
+    order = _many_first(np.diff(alike[0].indptr))
     return [rows[order] for rows in alike]
+
+
+def those_many_first(rows: SparseMatrix, some: IntArray, *, above: int) -> IntArray:
+    """Return some rows of an array in the order of `many_first`, if they are more."""
+    return some if len(some) <= above else some[_many_first(np.diff(rows.indptr)[some])]
+
+
+def _many_first(number: Indices) -> IntArray:
+    """Numbers of two bytes are sorted ten times as fast."""
+    fewer = number.max(initial=0) - number
+    small = fewer.max(initial=0) < 1 << 16
+    return np.argsort(fewer.astype(np.uint16) if small else fewer, kind="stable")

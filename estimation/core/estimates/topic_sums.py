@@ -29,7 +29,14 @@ class TopicSums:
     topics: int
 
     def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:
-        """Return the sum of factors, (n,), times weights to a power, shape (topics, k)."""
+        """Return the sum of factors, (n,), times weights to a power, shape (topics, k).
+
+        Of few pairs, if the factors of most are 0, as the labels of most are.
+        """
+        counted = np.flatnonzero(factors)
+        if len(counted) < len(factors) / 2:
+            few = TopicSums(self.weights[counted], self.topic[counted], self.topics)
+            return few.of(factors[counted], power=power)
         some, number = self._filled
         entries = self.weights.data**power * np.repeat(factors[some], number)
         runs = self.weights.shape[1]
