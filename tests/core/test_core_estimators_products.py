@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.estimates import every_two, held_products, products
+from estimation.core.estimates import every_two, held_products, products, tiles
 from estimation.core.estimates.estimators import (
     finds_and_products,
     finds_of,
@@ -155,12 +155,12 @@ def kinds_of(rows: sparse.csr_array) -> list[str]:
 def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows, tiles = rows_of(1000, 60, 0.8), products._tiles
+    rows, tiled = rows_of(1000, 60, 0.8), products.tiled
 
     def short(*arguments: object) -> np.ndarray:
-        return tiles(*arguments)[:-1]
+        return tiled(*arguments)[:-1]
 
-    monkeypatch.setattr(products, "_tiles", short)
+    monkeypatch.setattr(products, "tiled", short)
     assert products.gram(rows) != close(rows.toarray().T @ rows.toarray())
 
 
@@ -212,7 +212,7 @@ import hashlib
 import numpy as np
 from scipy import sparse
 from estimation.core.estimates import estimators
-from estimation.core.estimates import products
+from estimation.core.estimates import products, tiles
 from estimation.core.data.labels import PairLabels
 
 {change}
@@ -256,12 +256,12 @@ def test_number_of_threads_changes_no_bit() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor has no threads to split to")
 def test_twin_with_tiles_that_are_split_is_caught() -> None:
-    large = "products.TILE_RUNS, products.TILE_PAIRS, products.BLOCK_PAIRS = 130, 960, 960"
+    large = "tiles.TILE_RUNS, tiles.TILE_PAIRS, products.BLOCK_PAIRS = 130, 960, 960"
     assert digest(1, large) != digest(2, large)
 
 
 def test_tiles_are_too_small_to_be_split() -> None:
-    assert products.TILE_RUNS**2 * products.TILE_PAIRS <= 2**18
+    assert tiles.TILE_RUNS**2 * tiles.TILE_PAIRS <= 2**18
 
 
 # -------------------------------------------------------------- contributions of strata

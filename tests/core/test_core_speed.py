@@ -150,8 +150,8 @@ def test_one_pass_of_each_estimator_of_draws(
     evaluated(pool, design, measures=MEASURES[:1])
     relevant = int(np.count_nonzero(sample.pair % 5 == 0))
     returned = np.count_nonzero(in_sight(pool, MEASURES[0]) & design.eligible)
-    # Disagreement, of which there is none, and is; disagreement and ht; what is expected.
-    assert passes == [0, relevant, relevant, 0, returned]
+    # Disagreement, of which there is none, and is; the same and ht; what is expected.
+    assert passes == [0, relevant, 0, relevant, returned]
 
 
 def test_products_of_what_is_expected_are_taken_once_for_all_batches(

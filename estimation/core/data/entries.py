@@ -115,6 +115,14 @@ def _find(pool: Pool, rank: int) -> Entries:
     return Entries(ends, places.astype(narrow), among.run[entry], among.rank[entry])
 
 
+def number_of_entries(pool: Pool, measure: Measure) -> int:
+    """Return how many entries of a pool `weights_of` all its pairs looks at."""
+    table = pool.rank_weights(measure)
+    if table is None:
+        return len(pool.run)
+    return len(entries_down_to(pool, last_of(table, share=ROUNDING)).run)
+
+
 def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArray) -> SparseMatrix:
     """Return `Pool.weights`; where a measure counts few ranks, from the entries down to the last.
 

@@ -228,26 +228,33 @@ class Drawn:
 
     def _estimates(self, terms: Terms) -> dict[str, Totals]:
         weights, labels, inclusion = terms.weights, terms.labels, self.inclusion[self.pair]
+        chance, products = self.probability, terms.products
         if self.row is not None:
             weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)
+            products = None
         if self.counts is None:
-            return {"ht": horvitz_thompson_poisson(weights, labels, probability=self.probability)}
+            of_all = horvitz_thompson_poisson(
+                weights, labels, probability=chance, products=products
+            )
+            return {"ht": of_all}
         primary = importance_sampling(
             weights,
             labels,
-            probability=self.probability,
+            probability=chance,
             counts=self.counts,
             inclusion=inclusion,
             stratum=self.stratum,
+            products=products,
         )
         if self.stratum is not None:
             return {"is": primary}
         secondary = horvitz_thompson_iid(
             weights,
             labels,
-            probability=self.probability,
+            probability=chance,
             draws=int(self.counts.sum()),
             count_contributions=False,
+            products=products,
         )
         return {"is": primary, "ht": secondary}
 

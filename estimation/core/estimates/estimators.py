@@ -34,6 +34,7 @@ from .products import (
     cross_product,
     power_sums,
     powers_and_gram,
+    powers_and_product,
     root_scaled,
 )
 from .rows import filled_rows
@@ -41,6 +42,7 @@ from .topic_sums import TopicSums
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
+    from .held_products import JudgedProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +124,7 @@ def importance_sampling(
     counts: IntArray,
     inclusion: FloatArray | None = None,
     stratum: IntArray | None = None,
+    products: JudgedProducts | None = None,
 ) -> Totals:
     """Estimate values from draws with replacement (Schnabel et al. 2016, eq. 3, 5 and 6).
 
@@ -134,7 +137,7 @@ def importance_sampling(
     within strata: Cov^ = sum_b n_b/(n_b - 1) sum_t (z_tj - mean_bj)(z_tl - mean_bl) / n^2. If a
     stratum has a single draw they are taken together, which overstates the variance. What a
     pair contributes to the variance, whose number the estimate holds, has the factor
-    n_b/(n_b - 1) of its stratum as well.
+    n_b/(n_b - 1) of its stratum as well; disagreement is no part of it, as elsewhere.
 
     Parameters
     ----------
@@ -150,6 +153,8 @@ def importance_sampling(
         Probability to be drawn at all; by default 1 - (1 - Q_i)^n.
     stratum : ndarray of int64, shape (n_pairs,), optional
         Stratum of each row, from 0.
+    products : JudgedProducts, optional
+        Of the same weights.
 
     Raises
     ------
@@ -165,30 +170,32 @@ def importance_sampling(
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if inclusion is None:
         inclusion = drawn_probabilities(probability, draws=draws)
+    noise = _noise(weights, labels, inclusion, products)
     weights, some = filled_rows(weights)
-    labels, probability = labels.of(some), probability[some]
-    counts, inclusion = counts[some], inclusion[some]
+    labels, probability, counts = labels.of(some), probability[some], counts[some]
     stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
     value = _weighted_total(weights, multiplier) / draws
     squares = counts * (labels.mean / probability) ** 2
-    noise = _noise(labels, inclusion)
-    noisy = cross_product(weights, noise)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
         free = max(draws - 1, 1)
-        sums = power_sums(root_scaled(weights, squares / (draws * free) + noise).rows)
+        sums = power_sums(root_scaled(weights, squares / (draws * free)).rows)
         covariance = sums.squares - np.multiply.outer(value, value) / free
     else:
         factor = (sizes / np.maximum(sizes - 1, 1))[stratum]
-        sums = power_sums(root_scaled(weights, squares * factor / draws**2 + noise).rows)
+        sums = power_sums(root_scaled(weights, squares * factor / draws**2).rows)
         parts = TopicSums(weights, stratum, len(sizes)).of(multiplier)
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
-    return Totals(value, covariance, _contributions(sums), noisy, np.zeros_like(value))
+    return Totals(value, covariance + noise, _contributions(sums), noise, np.zeros_like(value))
 
 
 def horvitz_thompson_poisson(
-    weights: SparseMatrix, labels: PairLabels, *, probability: FloatArray
+    weights: SparseMatrix,
+    labels: PairLabels,
+    *,
+    probability: FloatArray,
+    products: JudgedProducts | None = None,
 ) -> Totals:
     """Estimate values from a Poisson sample (Horvitz and Thompson 1952).
 
@@ -203,6 +210,8 @@ def horvitz_thompson_poisson(
         Of the same pairs.
     probability : ndarray of float64, shape (n_pairs,)
         pi_i, in (0, 1].
+    products : JudgedProducts, optional
+        Of the same weights.
 
     Raises
     ------
@@ -210,11 +219,11 @@ def horvitz_thompson_poisson(
         If shapes differ, a weight or label is not finite, or a probability is not in (0, 1].
     """
     _check_pairs(weights, labels, probability)
+    noise = _noise(weights, labels, probability, products)
     weights, some = filled_rows(weights)
     labels, probability = labels.of(some), probability[some]
     value = _weighted_total(weights, labels.mean / probability)
     finds = root_scaled(weights, (labels.mean / probability) ** 2)
-    noise = cross_product(weights, _noise(labels, probability))
     doubtful = root_scaled(finds.rows, 1.0 - probability[finds.pairs])
     alike = len(doubtful.pairs) == len(finds.pairs)
     sums, covariance = powers_and_gram(finds.rows, doubtful.rows, alike=alike)
@@ -236,6 +245,7 @@ def horvitz_thompson_iid(
     probability: FloatArray,
     draws: int,
     count_contributions: bool = True,
+    products: JudgedProducts | None = None,
 ) -> Totals:
     """Estimate values from the distinct pairs of n draws with replacement.
 
@@ -246,7 +256,7 @@ def horvitz_thompson_iid(
 
     Parameters
     ----------
-    weights, labels, probability
+    weights, labels, probability, products
         As in `importance_sampling`.
     draws : int
         Number n of draws.
@@ -263,20 +273,18 @@ def horvitz_thompson_iid(
     if draws < len(probability):
         pairs = len(probability)
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
-    weights, some = filled_rows(weights)
-    labels, probability = labels.of(some), probability[some]
     inclusion = drawn_probabilities(probability, draws=draws)
+    noise = _noise(weights, labels, inclusion, products)
+    weights, some = filled_rows(weights)
+    labels, probability, inclusion = labels.of(some), probability[some], inclusion[some]
     value = _weighted_total(weights, labels.mean / inclusion)
-    noise = _noise(labels, inclusion)
-    kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
+    kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2)
     label = labels.mean[kept.pairs] / kept.roots
     covariance = coupled_products(kept.rows, label, probability[kept.pairs], draws)
     contributions = np.zeros_like(covariance)
     if count_contributions:
         contributions = _contributions(power_sums(kept.rows))
-    return Totals(
-        value, covariance, contributions, cross_product(weights, noise), np.zeros_like(value)
-    )
+    return Totals(value, covariance + noise, contributions, noise, np.zeros_like(value))
 
 
 def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
@@ -288,9 +296,7 @@ def finds_and_products(
     weights: SparseMatrix, squares: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return `finds_of` and `cross_product` with a scale, in one pass over the pairs of both."""
-    finds, scaled = root_scaled(weights, squares), root_scaled(weights, scale)
-    alike = np.array_equal(finds.pairs, scaled.pairs)
-    sums, products = powers_and_gram(finds.rows, scaled.rows, alike=alike)
+    sums, products = powers_and_product(weights, squares, scale)
     return _contributions(sums), products
 
 
@@ -326,9 +332,15 @@ def _check_pairs(weights: SparseMatrix, labels: PairLabels, probability: FloatAr
     refuse(bad, labels.variance, name="labels.variance", rule="be finite and at least 0")
 
 
-def _noise(labels: PairLabels, inclusion: FloatArray) -> FloatArray:
-    """s2 / (r pi): what each pair's disagreement between assessors adds, per squared weight."""
-    return np.asarray(labels.noise / inclusion, dtype=np.float64)
+def _noise(
+    weights: SparseMatrix,
+    labels: PairLabels,
+    inclusion: FloatArray,
+    products: JudgedProducts | None,
+) -> FloatArray:
+    """sum_S w_ij w_il s2 / (r pi): what disagreement between assessors adds, shape (k, k)."""
+    scale = np.asarray(labels.noise / inclusion, dtype=np.float64)
+    return cross_product(weights, scale) if products is None else products.gram(scale)
 
 
 def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import pieces
+from ..data.entries import number_of_entries, weights_of
+from ..data.kept import kept, nbytes
+from .products import BLOCK_PAIRS, cross_product, cross_products
+from .rows import first_rows, those_many_first
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, Indices, SparseMatrix
+    from ..arrays import FloatArray, Indices, IntArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 # Runs of a pair whose products are held one by one, and how many products are: 18 MB.
 MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
 PIECE = 2_000  # pairs whose products are multiplied at once
+# Weights of whole pools: of how many entries they are held, in how many bytes with a pool, and
+# for how many times as many as are asked for.
+MOST_ENTRIES, MOST_BYTES, HELD = 1_500_000, 64_000_000, 1.5
 
 
 def few_runs(number: Indices) -> int:
@@ -38,8 +48,8 @@ class Couples:
     ----------
     first : int
         The position of the first of the pairs; all behind it are among them.
-    cells : csr_array, shape (pairs, k k)
-        a_ij a_il for j <= l.
+    cells : csr_array, shape (k k, pairs)
+        a_ij a_il for j <= l: sums for any weights take less time than from the array turned round.
     """
 
     first: int
@@ -70,7 +80,8 @@ class Couples:
             here = slice(ends[pairs.start], ends[pairs.stop])
             cells[here] = np.repeat(rows.indices[entry] * runs, behind) + rows.indices[other]
             data[here] = np.repeat(rows.data[entry], behind) * rows.data[other]
-        return cls(first, sparse.csr_array((data, cells, ends.astype(narrow)), shape=shape))
+        by_pair = sparse.csr_array((data, cells, ends.astype(narrow)), shape=shape)
+        return cls(first, sparse.csr_array(by_pair.T))
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
@@ -79,7 +90,7 @@ class Couples:
 
     def grams(self, weights: FloatArray) -> FloatArray:
         """Return the same for several weights of these pairs alone, (pairs, n): (n, k, k)."""
-        total = np.asarray(self.cells.T @ weights, dtype=np.float64).T
+        total = np.asarray(self.cells @ weights, dtype=np.float64).T
         runs = math.isqrt(total.shape[1])
         above = total.reshape(-1, runs, runs)
         return np.asarray(above + np.triu(above, 1).transpose(0, 2, 1), dtype=np.float64)
@@ -88,3 +99,106 @@ class Couples:
     def nbytes(self) -> int:
         """What they take in memory."""
         return sum(each.nbytes for each in (self.cells.data, self.cells.indices))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldWeights:
+    """The weights of all N pairs of a pool, held so that sums of products are one pass.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (m,)
+        The pairs with an entry, those of many runs first.
+    rows : csr_array, shape (m, k)
+    couples : Couples
+        Of the others.
+    """
+
+    pair: IntArray
+    rows: SparseMatrix
+    couples: Couples
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure) -> HeldWeights:
+        """Work out those of a measure of gains."""
+        every = np.arange(len(pool))
+        weights = weights_of(pool, measure, every, wanted=np.ones(len(pool), dtype=np.bool_))
+        number = np.diff(weights.indptr)
+        many = number > few_runs(number)
+        first = those_many_first(weights, np.flatnonzero(many), above=0)
+        pair = np.concatenate([first, np.flatnonzero(~many & (number > 0))])
+        rows = weights[pair]
+        couples = Couples.of(rows, len(first))
+        return cls(pair, first_rows(rows, len(first)), couples)
+
+    def gram(self, scale: FloatArray) -> FloatArray:
+        """Return sum_i scale_i w_ij w_il with a scale >= 0 of every pair, (N,): shape (k, k)."""
+        ordered = scale[self.pair]
+        of_many = cross_products(self.rows, ordered[None, : self.couples.first])[0]
+        return np.asarray(of_many + self.couples.gram(ordered), dtype=np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory, about."""
+        return self.couples.nbytes + int(12 * self.rows.nnz + 8 * len(self.pair))
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedProducts:
+    """Sums over n judged pairs of products of what they count for in two runs.
+
+    Attributes
+    ----------
+    weights : csr_array, shape (n, k)
+        Rows of pairs whose scale will be 0 may be empty.
+    pairs : ndarray of int64, shape (n,)
+    held : HeldWeights or None
+        Of all N pairs of the pool, if nearly all are judged.
+    every : int
+        N.
+    """
+
+    weights: SparseMatrix
+    pairs: IntArray
+    held: HeldWeights | None
+    every: int
+
+    @classmethod
+    def of(
+        cls, pool: Pool, measure: Measure, pairs: IntArray, weights: SparseMatrix
+    ) -> JudgedProducts:
+        """Look whether the pairs are a good part of a pool whose weights can be held.
+
+        No judgment is in these, so that they are kept for the next one. Sums over few pairs are
+        those of `products.cross_product`, with the same bits whatever other runs there are.
+        """
+        entries = number_of_entries(pool, measure)
+        worth = len(pairs) > BLOCK_PAIRS and entries <= min(MOST_ENTRIES, HELD * weights.nnz)
+        if not worth:
+            return cls(weights, pairs, None, len(pool))
+        work = lambda: HeldWeights.of(pool, measure)  # noqa: E731
+        held = kept(pool.kept, "held weights", measure, work, most=MOST_BYTES, size=nbytes)
+        return cls(weights, pairs, held, len(pool))
+
+    def gram(self, scale: FloatArray) -> FloatArray:
+        """Return sum_i scale_i w_ij w_il of numbers >= 0, (n,), shape (k, k), symmetric.
+
+        What was asked for last is told again: two estimators have the same disagreement.
+        """
+        for same, found in self._told:
+            if np.array_equal(same, scale):
+                return found
+        found = self._gram(scale)
+        self._told[:] = [(scale, found)]
+        return found
+
+    def _gram(self, scale: FloatArray) -> FloatArray:
+        if self.held is None:
+            return cross_product(self.weights, scale)
+        spread = np.zeros(self.every)
+        spread[self.pairs] = scale
+        return self.held.gram(spread)
+
+    @cached_property
+    def _told(self) -> list[tuple[FloatArray, FloatArray]]:
+        return []

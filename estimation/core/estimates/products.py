@@ -20,11 +20,11 @@ from scipy import sparse
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
 from .every_two import EveryTwo, are_few, products_of_two
 from .rows import many_first, those_many_first
+from .tiles import TILE_PAIRS, padded, product, symmetric_product, tiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 MOST_PRODUCTS = 1 << 14  # of two entries of pairs that few runs return, at a time: a cache holds it
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
@@ -136,7 +136,25 @@ def powers_and_gram(
     if not alike:
         total = gram(other)
         return power_sums(rows), total
-    rows, other = many_first(rows, other, above=BLOCK_PAIRS)
+    return _in_one_pass(*many_first(rows, other, above=BLOCK_PAIRS))
+
+
+def powers_and_product(
+    weights: SparseMatrix, squares: FloatArray, scale: FloatArray
+) -> tuple[PowerSums, FloatArray]:
+    """Return `power_sums` of w_ij times the roots of `squares`, and `cross_product` with a scale.
+
+    In one pass if the same pairs have both.
+    """
+    pairs = _counted(weights, squares)
+    if not np.array_equal(pairs, _counted(weights, scale)):
+        return power_sums(root_scaled(weights, squares).rows), cross_product(weights, scale)
+    pairs = those_many_first(weights, pairs, above=BLOCK_PAIRS)
+    rows = weights[pairs]
+    return _in_one_pass(*(_times(rows, np.sqrt(each[pairs])) for each in (squares, scale)))
+
+
+def _in_one_pass(rows: SparseMatrix, other: SparseMatrix) -> tuple[PowerSums, FloatArray]:
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     total = np.zeros_like(sums.squares)
     for _, block in _blocks(rows):
@@ -199,23 +217,23 @@ class _Filled:
             padded = np.zeros(tiles.shape[:2], dtype=tiles.dtype)
             padded.reshape(-1)[: len(scale)] = np.sqrt(scale)
             tiles = tiles * padded[:, :, None, None]
-        return _symmetric_product(tiles, self.runs)
+        return symmetric_product(tiles, self.runs)
 
     def powers(self) -> PowerSums:
         """Return the sums of powers; of symmetric ones only what is above the diagonal counts."""
         second, runs = np.square(self.tiles), self.runs
         return PowerSums(
-            _symmetric_product(self.tiles, runs),
-            _symmetric_product(second, runs),
-            _product(second * self.tiles, runs, self.tiles, runs),
+            symmetric_product(self.tiles, runs),
+            symmetric_product(second, runs),
+            product(second * self.tiles, runs, self.tiles, runs),
         )
 
     def columns(self, numbers: FloatArray) -> FloatArray:
         """Return sum_i a_ij c_i for each column c, shape (k, c)."""
         pair, column = np.divmod(np.arange(numbers.size), numbers.shape[1])
-        cells = pair * _padded(numbers.shape[1]) + column
-        tiles = _tiles(numbers.ravel(), cells, numbers.shape)
-        return _product(self.tiles, self.runs, tiles, numbers.shape[1])
+        cells = pair * padded(numbers.shape[1]) + column
+        tiles = tiled(numbers.ravel(), cells, numbers.shape)
+        return product(self.tiles, self.runs, tiles, numbers.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +335,9 @@ def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, Block]]:
         data, runs = rows.data[entries], rows.indices[entries]
         shape = pairs.stop - pairs.start, rows.shape[1]
         bounds = bounds - bounds[0]
-        if len(data) >= LEAST_FILLED * shape[0] * _padded(shape[1]):
-            cells = np.repeat(np.arange(shape[0]) * _padded(shape[1]), np.diff(bounds)) + runs
-            yield pairs, _Filled(_tiles(data, cells, shape), shape[1], entries, cells)
+        if len(data) >= LEAST_FILLED * shape[0] * padded(shape[1]):
+            cells = np.repeat(np.arange(shape[0]) * padded(shape[1]), np.diff(bounds)) + runs
+            yield pairs, _Filled(tiled(data, cells, shape), shape[1], entries, cells)
         elif few:
             yield pairs, _Few(data, runs, bounds, entries, shape[1])
         else:
@@ -346,53 +364,7 @@ def _pieces(rows: SparseMatrix) -> list[tuple[slice, bool]]:
     return found
 
 
-def _tiles(data: FloatArray, cells: Indices, shape: tuple[int, ...]) -> FloatArray:
-    """Numbers of pairs and runs as tiles of both, filled up with zeros."""
-    pairs, runs = -(-shape[0] // TILE_PAIRS), _padded(shape[1])
-    dense = np.zeros((pairs, TILE_PAIRS, runs // TILE_RUNS, TILE_RUNS))
-    dense.reshape(-1)[cells] = data
-    return dense
-
-
-def _padded(runs: int) -> int:
-    return -(-runs // TILE_RUNS) * TILE_RUNS
-
-
-def _widths(runs: int) -> list[int]:
-    """How many runs of each tile are multiplied: of the last one as many eights as it needs."""
-    return [min(TILE_RUNS, -(-left // 8) * 8) for left in range(runs, 0, -TILE_RUNS)]
-
-
 def _mirrored(upper: FloatArray) -> FloatArray:
     """The symmetric matrices, (..., k, k), of what stands on the diagonal and above."""
     below = np.tri(upper.shape[-1], k=-1, dtype=bool)
     return np.where(below, np.swapaxes(upper, -1, -2), upper)
-
-
-def _symmetric_product(tiles: FloatArray, runs: int) -> FloatArray:
-    """The product of tiles with themselves: one half of it is that of the other."""
-    widths = _widths(runs)
-    total = np.empty((len(widths), TILE_RUNS, len(widths), TILE_RUNS))
-    for first, high in enumerate(widths):
-        for second, wide in enumerate(widths[first:], first):
-            tile = _tile_product(tiles[:, :, first, :high], tiles[:, :, second, :wide])
-            total[first, :high, second, :wide] = tile
-            total[second, :wide, first, :high] = tile.T
-    return total.reshape(len(widths) * TILE_RUNS, -1)[:runs, :runs]
-
-
-def _product(left: FloatArray, runs: int, right: FloatArray, columns: int) -> FloatArray:
-    heights, widths = _widths(runs), _widths(columns)
-    total = np.empty((len(heights), TILE_RUNS, len(widths), TILE_RUNS))
-    for first, high in enumerate(heights):
-        for second, wide in enumerate(widths):
-            tile = _tile_product(left[:, :, first, :high], right[:, :, second, :wide])
-            total[first, :high, second, :wide] = tile
-    return total.reshape(len(heights) * TILE_RUNS, -1)[:runs, :columns]
-
-
-def _tile_product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Products of runs, shape (runs, runs), from tiles of pairs by runs, (tiles, pairs, runs)."""
-    products: FloatArray = np.matmul(left.transpose(0, 2, 1), right)
-    total: FloatArray = np.add.reduce(products, axis=0)
-    return total

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..data.entries import weights_of
 from ..data.labels import LabelRows, PairLabels, pair_labels, singles_of
+from .held_products import JudgedProducts
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray, SparseMatrix
@@ -51,12 +52,15 @@ class Terms:
     noise : Noise or None
     noise_measured : bool
         Whether any pair has two judgments or more.
+    products : JudgedProducts or None
+        Of the weights, where pairs disagree.
     """
 
     weights: SparseMatrix
     labels: PairLabels
     noise: Noise | None
     noise_measured: bool
+    products: JudgedProducts | None = None
 
 
 def linear_terms(
@@ -74,7 +78,9 @@ def linear_terms(
         labels = labels.with_expected() if expected else labels
         wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
         weights = weights_of(pool, measure, pairs, wanted=wanted)
-        return Terms(weights, labels, None, labels.noise_measured)
+        measured = labels.noise_measured
+        products = JudgedProducts.of(pool, measure, pairs, weights) if measured else None
+        return Terms(weights, labels, None, measured, products)
     return _terms_by_run(pool, measure, pairs, rows)
 
 

@@ -61,12 +61,25 @@ class Outlook(ABC):
         self._told[:] = [(pairs.copy(), found)]
         return found
 
+    def _reach_again(self, pairs: IntArray) -> FloatArray:
+        """`reach`; what was asked for last is told again, as by `shares`."""
+        for same, found in self._reached_last:
+            if np.array_equal(same, pairs):
+                return found
+        found = self.reach(pairs)
+        self._reached_last[:] = [(pairs.copy(), found)]
+        return found
+
+    @cached_property
+    def _reached_last(self) -> list[tuple[IntArray, FloatArray]]:
+        return []
+
     @cached_property
     def _told(self) -> list[tuple[IntArray, FloatArray]]:
         return []
 
     def _shares(self, pairs: IntArray) -> FloatArray:
-        reached = self.reach(pairs)
+        reached = self._reach_again(pairs)
         shares = np.empty((len(reached) + 1, len(pairs)))
         np.subtract(reached[0], 1.0, out=shares[0])
         np.subtract(reached[1:], reached[:-1], out=shares[1:-1])
@@ -79,7 +92,7 @@ class Outlook(ABC):
         The measure is of the family gain: its utilities do not depend on runs, are 0 for grade 0
         and nowhere fall. Each level adds what it raises them by.
         """
-        reached = self.reach(pairs)
+        reached = self._reach_again(pairs)
         rises = np.diff(measure.utilities(self.grades) ** np.arange(1, 4)[:, None])
         some = np.flatnonzero(rises[0])
         if len(some) == 1 and np.all(rises[:, some] == 1.0):  # all powers are the same

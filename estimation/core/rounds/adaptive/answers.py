@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import share_of
+from ...arrays import pieces, share_of
 from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...data.scope import Scope
@@ -384,15 +384,16 @@ class _Expected:
         shares, utility = outlook.shares(pairs), missing.measure.utilities(outlook.grades)
         weights = missing.weights
         summed = weights.by_mean[missing.at][2, pairs]
-        once, spread, cubes = (
-            each[pairs] for each in (weights.once, weights.spread, weights.cubes)
-        )
+        once, spread, cubes = weights.once[pairs], weights.spread[pairs], weights.cubes[pairs]
         predicted = share_of(summed, of=spread)
         sides = []
         for sign in (1.0, -1.0):
-            left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
-            moved = shares * left
-            squared = moved * left
-            mean, square, cube = map(np.add.reduce, (moved, squared, squared * left))
+            mean, square, cube = np.empty((3, len(pairs)))
+            for piece in pieces(len(pairs)):
+                left = np.maximum(sign * (utility[:, None] - predicted[piece]), 0.0)
+                moved = shares[:, piece] * left
+                np.add.reduce(moved, out=mean[piece])
+                np.add.reduce(np.multiply(moved, left, out=moved), out=square[piece])
+                np.add.reduce(np.multiply(moved, left, out=moved), out=cube[piece])
             sides.append(_Side(once * mean, spread * square, cubes * cube))
         return cls(missing.expected(outlook, pairs), (sides[0], sides[1]))

@@ -42,7 +42,7 @@ from ...arrays import array_digest, divided, frozen, pieces
 from ...data.entries import weights_of
 from ...data.kept import kept
 from ...estimates.estimators import DifferenceEstimate, finds_and_products, finds_of
-from ...estimates.products import cross_product
+from ...estimates.held_products import JudgedProducts
 from ...estimates.topic_sums import TopicSums, totals_by_topic
 from .frame import utility_steps
 
@@ -295,7 +295,8 @@ def estimate_totals(
     sums = TopicSums(of_runs, pool.topic[place].astype(np.int64), len(pool.topics))
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
     squares = (find * missed) ** 2
-    noise = cross_product(of_runs, labels.noise * judged.on_noise)
+    products = JudgedProducts.of(pool, measure, place, of_runs)
+    noise = products.gram(labels.noise * judged.on_noise)
     if not judged.all_open:
         parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
         ones = np.ones(parts.shape[0])
@@ -303,6 +304,7 @@ def estimate_totals(
     else:
         contributions, covariance = finds_and_products(of_runs, squares, squares * (1.0 - chance))
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
+    gained = of_runs.T @ np.stack([np.maximum(uncertain, 0.0), np.maximum(-uncertain, 0.0)], axis=1)
     return DifferenceEstimate(
         value=by_topic.sum(axis=0),
         covariance=covariance + noise,
@@ -311,8 +313,8 @@ def estimate_totals(
         sure=np.zeros(len(pool.runs)),
         by_topic=by_topic,
         expected=scope.spread(estimated),
-        gains=of_runs.T @ np.maximum(uncertain, 0.0),
-        losses=of_runs.T @ np.maximum(-uncertain, 0.0),
+        gains=gained[:, 0],
+        losses=gained[:, 1],
         finds=finds_of(of_runs, (judged.on_label * labels.mean) ** 2),
     )
 
