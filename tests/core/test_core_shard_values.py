@@ -5,7 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core.data.labels import LabelError, LabelRows, pair_labels, select_rows
+from estimation.core.data.labels import (
+    LabelError,
+    LabelRows,
+    PairLabels,
+    pair_labels,
+    select_rows,
+)
 from estimation.core.data.qrels import find_rows
 from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
 from estimation.core.estimates.terms import linear_terms
@@ -110,8 +116,8 @@ def one_estimate(sample: ShardedSample) -> Totals:
     again = np.arange(len(rows)) >= len(pairs)
     grade = (rows * 7 + again) % 4 * (rows % 3 > 0) + again
     labels = select_rows(LabelRows(pairs[rows], grade), sampled=pairs, prefix=pairs, max_grade=9)
-    terms = linear_terms(pool, DCG, pairs=pairs, rows=labels, expected=False)
-    assert pair_labels(labels, pairs=len(pairs), measure=DCG).singles == terms.labels.singles > 1.9
+    terms = linear_terms(pool, DCG, pairs=pairs, rows=labels)
+    assert np.count_nonzero(pair_labels(labels, pairs=len(pairs), measure=DCG).expected) > 300
     return horvitz_thompson_poisson(terms.weights, terms.labels, probability=sample.probability)
 
 
@@ -125,6 +131,19 @@ def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     assert np.all(np.diag(expected.noise) > 0.0)
     for name in ("value", "covariance", "contributions", "noise", "sure"):
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
+def test_the_twin_that_expects_nothing_of_one_judgment_is_caught(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two pairs in three were judged once, and all of them are in the noise."""
+    sample = drawn(folder, 2)
+    judgments, pool = [judged_twice(folder, sample)], built(folder, 2)
+    expected = one_estimate(sample)
+    monkeypatch.setattr(PairLabels, "with_expected", lambda labels: labels)
+    twin = estimate_shards(SerialExecutor(), pool, sample, judgments, measure=DCG)
+    assert twin.value.tobytes() == expected.value.tobytes()
+    assert np.all(np.abs(twin.noise - expected.noise) > 0.01 * expected.noise)
 
 
 @pytest.mark.slow

@@ -63,19 +63,15 @@ class Terms:
     products: JudgedProducts | None = None
 
 
-def linear_terms(
-    pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows, expected: bool = True
-) -> Terms:
+def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:
     """Return what sampled pairs contribute under a measure of gains, predictions or preferences.
 
     Rows are the judgments of the pairs, sorted by (pair, grade); `pair` counts positions in
-    `pairs`. With `expected` a pair with one judgment has the disagreement that this lets one expect
-    (gains), otherwise those with two stand for it. LabelError if a pair has no row; MeasureError if
-    the pool lacks what the measure is about.
+    `pairs`. A pair with one judgment has the disagreement that this lets one expect. LabelError if
+    a pair has no row; MeasureError if the pool lacks what the measure is about.
     """
     if measure.family == "gain":
-        labels = pair_labels(rows, pairs=len(pairs), measure=measure)
-        labels = labels.with_expected() if expected else labels
+        labels = pair_labels(rows, pairs=len(pairs), measure=measure).with_expected()
         wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
         weights = weights_of(pool, measure, pairs, wanted=wanted)
         measured = labels.noise_measured

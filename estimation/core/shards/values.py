@@ -2,7 +2,8 @@
 
 Every topic has its values from one shard alone. Means over topics are taken from the first topic to
 the last, and a sample's estimates from its pairs in their order; so the bits are those of one pool,
-however many shards there are.
+however many shards there are (but for the disagreement of a sample that is most of a large pool,
+which there is added up in another order: `held_products`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..data.labels import LabelError, PairLabels, pair_name, select_rows, singles_per_repeated
+from ..data.entries import weights_of
+from ..data.labels import LabelError, LabelRows, pair_labels, pair_name, select_rows
 from ..data.qrels import Qrels
 from ..estimates.complete import complete_values
 from ..estimates.estimators import Totals, horvitz_thompson_poisson
-from ..estimates.terms import linear_terms
+from ..estimates.rows import some_filled
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, Dealt, lines_of
 from .pools import read_own_topics, read_pool
@@ -25,11 +27,10 @@ from .running import ShardStep, StepResult, do_steps
 from .store import read_columns, seal_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
-    from ..arrays import FloatArray, IntArray
-    from ..data.labels import LabelRows
+    from ..arrays import FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
     from .building import ShardedPool
@@ -134,11 +135,11 @@ def evaluate_shards(
 
 @dataclass(frozen=True)
 class SampledTerms(ShardStep):
-    """What the sampled pairs of a shard add to the values of runs.
+    """The judgments of the sampled pairs of a shard, and what these count for.
 
     The result has the weights of the pairs as ``data``, ``indices`` and ``indptr`` of a csr_array,
-    of each pair ``mean``, ``number``, ``variance`` (`labels.PairLabels`) and ``probability``, and
-    its ``topic``.
+    of each pair ``probability``, ``topic`` and the ``number`` of its judgments, and the ``grade``
+    of each judgment, pair by pair.
     """
 
     frame: ShardFrame
@@ -162,11 +163,12 @@ class SampledTerms(ShardStep):
         pairs = np.asarray(drawn["pair"])
         rows = _judged(pool, self.judgments, self.shard, pairs, self.unlisted)
         rows = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=self.max_grade, pool=pool)
-        terms = linear_terms(pool, self.measure, pairs=pairs, rows=rows, expected=False)
-        weights, labels = terms.weights, terms.labels
+        every = np.ones(len(pairs), dtype=np.bool_)
+        weights = weights_of(pool, self.measure, pairs, wanted=every)
         return {}, {
             **{name: getattr(weights, name) for name in ("data", "indices", "indptr")},
-            **{name: getattr(labels, name) for name in ("mean", "number", "variance")},
+            "number": np.bincount(rows.pair, minlength=len(pairs)),
+            "grade": rows.grade,
             "probability": drawn["probability"],
             "topic": pool.topic[pairs],
         }
@@ -200,9 +202,8 @@ def estimate_shards(
     Returns
     -------
     Totals
-        Those of `estimators.horvitz_thompson_poisson`, from all sampled pairs in their order. The
-        rows of pairs that are relevant to somebody come together in this process, no others; so
-        pairs with two judgments stand for those with one.
+        Those of `estimators.horvitz_thompson_poisson`, from all sampled pairs in their order. Their
+        rows come together in this process, no others; what a judgment lets one expect is from all.
 
     Raises
     ------
@@ -219,22 +220,26 @@ def estimate_shards(
     ]
     parts = [read_columns(place)[1] for place in do_steps(executor, steps)]
     order = np.argsort(np.concatenate([part["topic"] for part in parts]), kind="stable")
-    of_pairs = {
-        name: np.concatenate([part[name] for part in parts])[order]
-        for name in ("mean", "number", "variance", "probability")
-    }
-    rows = [
-        sparse.csr_array(
-            (part["data"], part["indices"], part["indptr"]),
-            shape=(len(part["mean"]), len(pool.frame.runs)),
-        )
-        for part in parts
-    ]
-    chance, number = of_pairs.pop("probability"), of_pairs["number"]
-    measured = bool(np.any(number >= 2))
-    labels = PairLabels(**of_pairs, noise_measured=measured, singles=singles_per_repeated(number))
-    weights = sparse.vstack(rows, format="csr")[order]
-    return horvitz_thompson_poisson(weights, labels, probability=chance)
+    rows = _rows_in_order(parts, order)
+    labels = pair_labels(rows, pairs=len(order), measure=measure).with_expected()
+    weights = sparse.vstack([_weights(part, len(pool.frame.runs)) for part in parts], format="csr")
+    wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
+    chance = np.concatenate([part["probability"] for part in parts])[order]
+    return horvitz_thompson_poisson(some_filled(weights[order], wanted), labels, probability=chance)
+
+
+def _rows_in_order(parts: Sequence[Mapping[str, Any]], order: IntArray) -> LabelRows:
+    """The judgments of all sampled pairs, sorted by (pair, grade), as one pool has them."""
+    number, grade = (np.concatenate([part[name] for part in parts]) for name in ("number", "grade"))
+    first, ordered = np.cumsum(number) - number, number[order]
+    pair = np.repeat(np.arange(len(order)), ordered)
+    place = np.arange(len(pair)) + np.repeat(first[order] - np.cumsum(ordered) + ordered, ordered)
+    return LabelRows(pair, grade[place])
+
+
+def _weights(part: Mapping[str, Any], runs: int) -> SparseMatrix:
+    entries = part["data"], part["indices"], part["indptr"]
+    return sparse.csr_array(entries, shape=(len(part["number"]), runs))
 
 
 def _cut(
