@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..data.entries import weights_of
-from ..data.labels import LabelRows, PairLabels, pair_labels, singles_of
+from ..data.labels import (
+    LabelRows,
+    PairLabels,
+    expected_by_grade,
+    pair_labels,
+)
 from .held_products import JudgedProducts
 
 if TYPE_CHECKING:
@@ -36,6 +42,15 @@ class Noise:
     rows: SparseMatrix
     scale: FloatArray
     pair: IntArray
+
+    def with_more(self, other: Noise) -> Noise:
+        """Return the same with the rows of other pairs."""
+        rows = sparse.vstack([self.rows, other.rows], format="csr")
+        scale, pair = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("scale", "pair")
+        )
+        return Noise(rows, scale, pair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,28 +111,59 @@ def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows
     noise = None
     if np.any(number >= 2):
         deviations = [contributions - mean for contributions in by_grade]
-        noise = _noise(entries, deviations, counts, number, singles_of(rows, number))
+        noise = _noise(entries, deviations, counts, number)
+        if np.any(number == 1) and len(grades) > 1:
+            expected = _expected_by_grade(rows, counts, number)[grades]
+            noise = noise.with_more(_expected_noise(entries, by_grade, counts, number, expected))
     return Terms(entries.matrix(mean), _ones(number), noise, noise is not None)
 
 
 def _noise(
-    entries: _Entries,
-    deviations: list[FloatArray],
-    counts: IntArray,
-    number: IntArray,
-    others: float | FloatArray,
+    entries: _Entries, deviations: list[FloatArray], counts: IntArray, number: IntArray
 ) -> Noise:
-    """Rows of the pairs with two judgments or more, which stand for the others as well.
-
-    Which pairs get two judgments was decided at random, so that the disagreement on one of them
-    is, on average, that on every other.
-    """
-    share = np.where(number >= 2, 1.0 / number + others, 0.0) / np.maximum(number - 1, 1)
+    """Rows of the pairs with two judgments or more, for each grade its deviation from the mean."""
+    share = np.where(number >= 2, 1.0 / number, 0.0) / np.maximum(number - 1, 1)
     scale = np.concatenate([count * share for count in counts])
     pair = np.tile(np.arange(len(number)), len(counts))
     stacked = sparse.vstack([entries.matrix(each) for each in deviations], format="csr")
     kept = scale > 0.0
     return Noise(stacked[kept], scale[kept], pair[kept])
+
+
+def _expected_by_grade(rows: LabelRows, counts: IntArray, number: IntArray) -> FloatArray:
+    """How often two judgments of a pair are of two grades, as one of them lets one expect.
+
+    Of each grade of the judgment, (G, c), for every two of the seen grades (`_couples`). The spread
+    within a pair is a sum over these, whatever runs make of grades, so that it is expected as of
+    gains (`labels.expected_by_grade`): as if one pair more had two judgments that are one step
+    apart, at any of the steps.
+    """
+    couples, again = _couples(len(counts)), counts[:, number >= 2]
+    every = number[number >= 2] * (number[number >= 2] - 1) / 2.0
+    spread = np.stack([again[one] * again[other] / every for one, other in couples], axis=1)
+    steps = np.array([other == one + 1 for one, other in couples])
+    return expected_by_grade(rows, number, spread, apart=steps / np.count_nonzero(steps))
+
+
+def _expected_noise(
+    entries: _Entries,
+    by_grade: list[FloatArray],
+    counts: IntArray,
+    number: IntArray,
+    expected: FloatArray,
+) -> Noise:
+    """Rows of the pairs with one judgment: for every two grades, by how much they differ."""
+    once = np.flatnonzero(number == 1)
+    given, some = np.argmax(counts[:, once], axis=0), _couples(len(counts))
+    scale = expected[given].T.ravel() / 2.0
+    apart = [entries.matrix(by_grade[one] - by_grade[other])[once] for one, other in some]
+    kept = scale > 0.0
+    rows = sparse.vstack(apart, format="csr")[kept]
+    return Noise(rows, scale[kept], np.tile(once, len(some))[kept])
+
+
+def _couples(grades: int) -> list[tuple[int, int]]:
+    return list(combinations(range(grades), 2))
 
 
 def _ones(number: IntArray) -> PairLabels:
