@@ -10,7 +10,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from estimation.core.data.labels import LabelRows
+from estimation.core.data.labels import LabelRows, PairLabels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
@@ -146,7 +146,14 @@ def label_covariance(pool: Pool, measure: Measure, numbers: tuple[int, ...]) -> 
 @pytest.mark.usefixtures("estimates_alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", LINEAR, ids=str)
-def test_a_census_has_the_variance_of_its_judgments(pool: Pool, measure: Measure) -> None:
+def test_a_census_has_the_variance_of_its_judgments(
+    pool: Pool, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly, where pairs with two judgments stand for the others: these are like them.
+
+    What one judgment lets one expect is nearly that (`test_core_expected_disagreement`).
+    """
+    monkeypatch.setattr(PairLabels, "with_expected", lambda labels: labels)
     design = design_of(pool, measure, budget=4.0)
     sample = draw_queries(pool, design, seed="s")
     assert design.is_census

@@ -146,6 +146,7 @@ def _pooled(
         max_grade=asked.max_grade,
         topics=drawn.topic,
         runs=design.runs,
+        judged=within,
     )
     some = within & np.isin(sampled.topic, drawn.topic)
     gains = JudgedGains.of(asked.labels, some, measure, asked.max_grade)

@@ -15,18 +15,19 @@ ERR
 ratio
     By the delta method, with the derivatives that `estimation.core.estimates.ratios` takes.
 
-A document with one judgment has no s2; its part is estimated from those with more (`labels`).
+A document with one judgment has the s2 that it lets one expect (`labels`); of ratios, those with
+more stand for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, index_array
-from ...data.labels import LabelRows, pair_labels, singles_per_repeated
+from ...data.labels import LabelRows, pair_labels
 from ...estimates.ratios import judged_ratios
 from ...measures.table import document_gains
 from .designs import QueryError, judged_depth, labeled_pairs
@@ -84,12 +85,11 @@ def judged_topics(
     runs : sequence of str, optional
         By default all runs of the pool.
     judged : ndarray of bool, shape (N,), optional
-        Which pairs are judged where their topic is; the others count as useless. By default all
-        that the measure depends on.
+        Which pairs are judged where their topic is; the others count as useless. All of them say
+        what a judgment lets one expect: the same ones whichever runs are estimated, so that a run's
+        numbers do not hang on others. By default all that the measure depends on.
     shared : ndarray of bool, shape (N,), optional
-        Pairs among which disagreement is shared out (`labels.PairLabels.noise`): the same ones
-        whichever runs are estimated, so that a run's numbers do not hang on others. By default
-        all that these runs need.
+        Pairs that say whether disagreement was measured. By default all that these runs need.
 
     Raises
     ------
@@ -111,8 +111,7 @@ def judged_topics(
     sharing = np.bincount(rows.pair, minlength=len(pool))[
         (needed if shared is None else shared) & inside
     ]
-    singles = singles_per_repeated(sharing[sharing > 0])
-    rows = rows.chosen(needed[rows.pair])
+    said, rows = rows, rows.chosen(needed[rows.pair])
     number = np.bincount(rows.pair, minlength=len(pool))
     _check_complete(pool, needed & (number == 0))
     place = np.full(len(pool.topics), -1)
@@ -121,9 +120,9 @@ def judged_topics(
         value, deviation, topic = _ratio_values(pool, tags, measure, rows)
     else:
         compute = _err_values if measure.family == "query" else _linear_values
-        value, deviation, topic = compute(
-            pool, tags, measure, _Gains.of(pool, rows, measure, gains, singles)
-        )
+        among = inside & (needed if judged is None else judged | needed)
+        found = _Gains.of(pool, said.chosen(among[said.pair]), measure, gains, needed=needed)
+        value, deviation, topic = compute(pool, tags, measure, found)
     repeated = bool(np.any(sharing >= 2))
     return JudgedTopics(value[chosen], deviation, place[topic], repeated)
 
@@ -165,20 +164,16 @@ class _Gains:
 
     @classmethod
     def of(
-        cls,
-        pool: Pool,
-        rows: LabelRows,
-        measure: Measure,
-        gains: FloatArray,
-        singles: float,
+        cls, pool: Pool, rows: LabelRows, measure: Measure, gains: FloatArray, *, needed: BoolArray
     ) -> _Gains:
+        """Those of needed pairs, from the judgments of these and of others."""
         judged, place = np.unique(rows.pair, return_inverse=True)
         found = pair_labels(LabelRows(place, rows.grade), pairs=len(judged), measure=measure)
-        found = replace(found, singles=singles)
+        found = found.with_expected()
         unit = gains[-1] / measure.utilities(np.array([len(gains) - 1]))[0]
         gain = np.zeros(len(pool) + 1)
-        gain[judged] = found.mean * unit
-        disputed = np.flatnonzero(found.noise > 0.0)
+        gain[judged] = np.where(needed[judged], found.mean * unit, 0.0)
+        disputed = np.flatnonzero((found.noise > 0.0) & needed[judged])
         return cls(gain, judged[disputed], unit * np.sqrt(found.noise[disputed]))
 
 
