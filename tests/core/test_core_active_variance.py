@@ -205,8 +205,10 @@ def test_the_variance_is_the_mean_of_two_and_the_disagreement(frame) -> None:
     assert found.noise_measured
     steps = Steps.of(frame.lists(0), History.of(frame, plan), 0)
     weights = steps.weights(plan.pair)
-    y, noise = np.array([0.5, 1.0, 2 / 3, 0.0]), np.array([0.5, 0.0, 1 / 3, 0.0])
-    noise *= np.array([1 / 2, 0.0, 1 / 3, 0.0]) + 1.0  # one pair with one judgment for each
+    y, of_all = np.array([0.5, 1.0, 2 / 3, 0.0]), (1 / 2 + 1 / 3 + 1 / 2) / 3.0
+    expected_of_0 = (0.5 / 2 + 1 / 9 + 3.0 * of_all) / (0.5 + 1 / 3 + 3.0)
+    expected_of_1 = (0.5 / 2 + 2 / 9 + 3.0 * of_all) / (0.5 + 2 / 3 + 3.0)
+    noise = np.array([0.5 / 2, expected_of_1, 1 / 9, expected_of_0])
     sample = TopicSample.of(frame.lists(0), plan.pair, weights)
     result = topic_result(sample, parse_measure("DCG@4"), y, "sequential")
     line = topic_line(sample, parse_measure("DCG@4"), y, result)

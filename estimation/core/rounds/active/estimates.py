@@ -45,7 +45,8 @@ E[y_i] / q_s - what was unknown) + w_i z_i (y_i - E[y_i]), both of which have ex
 all before. The variance of the second is E[w_i^2] z_i^2 n_i; in V its labels already put E[V_ii]
 z_i^2 n_i. sum_S (w_i^2 - V_ii) z_i^2 n_i is missing, and is added with the n_i measured on pairs
 with several judgments (`PairLabels.noise`). For inclusion probabilities w_i^2 - V_ii = 1/pi_i, as
-everywhere.
+everywhere. All sampled documents are in it: of those with one judgment it is what this lets one
+expect (`PairLabels.with_expected`), also where it found nothing.
 """
 
 from __future__ import annotations
@@ -75,12 +76,11 @@ from .values import (
     Form,
     TopicResult,
     TopicSample,
-    added_products,
     quadratic_form,
     topic_line,
     topic_result,
 )
-from .weights import Weights, inclusion_weights, joint_inclusion
+from .weights import inclusion_weights, joint_inclusion, lacking_of_inclusion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,11 +220,16 @@ def _check_form(state: ActiveState, form: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Topic:
-    """One topic: ``rows`` are the places of its useful pairs among the sampled ones."""
+    """One topic: ``rows`` are the places of its useful pairs among the sampled ones.
+
+    ``judged`` are all sampled documents, (n,), and ``lacking`` w_i^2 - V_ii of these.
+    """
 
     span: slice
     rows: IntArray
     sample: TopicSample
+    judged: IntArray
+    lacking: FloatArray
     steps: Steps | None
     spreads: dict[float, FloatArray]  # by limit: measures share them
 
@@ -258,8 +263,7 @@ class _Topic:
                 relevant = _relevant_variance(self.steps, design, moments, spread)
                 away = np.sqrt(2.0 / np.pi * max(relevant, 0.0))  # E|R^ - R|, if it is normal
                 covariance = covariance + result.density * away / result.scale**2
-        rows = line.rows(self.sample.documents)
-        return covariance + added_products(rows, _missing(weights) * noise), expected
+        return covariance + line.products(self.judged, self.lacking * noise), expected
 
     def left(
         self,
@@ -284,11 +288,6 @@ def _relevant_variance(
     return float(_mean_of(design, expected, steps)[0, 0])
 
 
-def _missing(weights: Weights) -> FloatArray:
-    """What the quadratic form lacks per unit of the variance of a label."""
-    return np.asarray(weights.single**2 - np.diag(weights.quadratic))
-
-
 def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArray:
     return expected if len(steps) < LEAST_STEPS else (design + expected) / 2.0
 
@@ -306,18 +305,19 @@ def _topics(
     found = {}
     for topic in np.unique(frame.pool.topic[judged.pairs]).tolist():
         lists, span = frame.lists(topic), judged.spans[topic]
-        rows = judged.useful(span)
+        rows, every = judged.useful(span), judged.pairs[span] - lists.start
         documents = judged.pairs[rows] - lists.start
         steps = Steps.of(lists, history, topic) if form == "sequential" else None
-        weights = (
-            _by_inclusion(lists, history, topic, documents)
-            if steps is None
-            else steps.weights(documents)
-        )
+        if steps is None:
+            probability, draws = _inclusion(lists, history, topic)
+            weights = inclusion_weights(joint_inclusion(probability[:, documents], draws=draws))
+            lacking = lacking_of_inclusion(probability[:, every], draws=draws)
+        else:
+            weights, lacking = steps.weights(documents), steps.lacking(every)
         ranked = over.lists(topic)
         places = place[lists.start : lists.start + len(lists)] - ranked.start
         sample = TopicSample.of(ranked, documents, weights, places=places)
-        found[topic] = _Topic(span, rows, sample, steps, {})
+        found[topic] = _Topic(span, rows, sample, every, lacking, steps, {})
     return found
 
 
@@ -334,23 +334,23 @@ def _moments(
     return expected_moments(steps, utility) if steps else {}
 
 
-def _by_inclusion(lists: TopicLists, history: History, topic: int, documents: IntArray) -> Weights:
+def _inclusion(lists: TopicLists, history: History, topic: int) -> tuple[FloatArray, IntArray]:
+    """The chances of all documents in each round of a topic, (T, N), and its draws."""
     state, rounds = history.state, history.rounds[topic]
-    chances = lists.chances[documents] @ state.run_probability[rounds].T
-    probability = np.minimum(np.ascontiguousarray(chances.T), 1.0)
-    return inclusion_weights(joint_inclusion(probability, draws=state.round_draws[rounds]))
+    chances = lists.chances @ state.run_probability[rounds].T
+    return np.minimum(np.ascontiguousarray(chances.T), 1.0), state.round_draws[rounds]
 
 
 def _counted(topics: dict[int, _Topic], judged: JudgedPairs, number: int) -> _Counts:
     relevant, variance = np.zeros((2, number))
     sampled, found = np.zeros((2, number), dtype=np.int64)
     for at, topic in topics.items():
-        relevance, noise = judged.of_column(0, topic.rows)
+        relevance, noise = judged.of_column(0, topic.rows, topic.span)
         weights = topic.sample.weights
         sampled[at] = topic.span.stop - topic.span.start
         found[at] = np.count_nonzero(relevance)
         relevant[at] = (weights.single * relevance).sum()
-        disagreement = float((_missing(weights) * noise).sum())
+        disagreement = float((topic.lacking * noise).sum())
         variance[at] = quadratic_form(relevance[:, None], weights)[0, 0] + disagreement
     return _Counts(relevant, variance, sampled, found, judged.labels[0].noise_measured)
 
@@ -372,7 +372,7 @@ def _estimate(
     documents = sum(len(topic.sample.places) for topic in topics.values())
     nearly_all, left = len(judged.pairs) >= MOSTLY * documents, []
     for at, topic in topics.items():
-        utility, noise = judged.of_column(column, topic.rows)
+        utility, noise = judged.of_column(column, topic.rows, topic.span)
         result = topic_result(topic.sample, measure, utility, form)
         of_topic, expected = topic.covariance(measure, result, utility, noise, moments.get(at))
         value[at], variance[at] = result.value, np.diag(of_topic)

@@ -49,6 +49,16 @@ class Linearized:
         slope: FloatArray = self.slope[documents].toarray()
         return (slope - self.level) / self.scale
 
+    def products(self, documents: IntArray, factors: FloatArray) -> FloatArray:
+        """Return sum_i f_i z_ij z_il over some documents, added in a fixed order, shape (k, k)."""
+        some = np.flatnonzero(factors)
+        slope, factor = self.slope[documents[some]], factors[some]
+        times = sparse.csr_array(slope * factor[:, None])
+        both = np.asarray((sparse.csr_array(slope.T) @ times).toarray(), dtype=np.float64)
+        once = np.multiply.outer(np.asarray(times.sum(axis=0)).ravel(), self.level)
+        whole = both - once - once.T + factor.sum() * np.multiply.outer(self.level, self.level)
+        return np.asarray((whole + whole.T) / (2.0 * self.scale**2), dtype=np.float64)
+
 
 @dataclass(frozen=True, eq=False)
 class LikelyUtility:

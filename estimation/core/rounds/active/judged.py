@@ -39,13 +39,18 @@ class JudgedPairs:
         pool, pairs = frame.pool, np.sort(state.pair)
         rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=pool)
         wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *measures]
-        found = [pair_labels(rows, pairs=len(pairs), measure=each) for each in wanted]
+        found = [
+            pair_labels(rows, pairs=len(pairs), measure=each).with_expected() for each in wanted
+        ]
         return cls(pairs, grouped(pool.topic[pairs], len(pool.topics))[1], found)
 
-    def of_column(self, column: int, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The mean utility of some pairs, and its variance by disagreement."""
+    def of_column(self, column: int, rows: IntArray, span: slice) -> tuple[FloatArray, FloatArray]:
+        """The mean utility of some pairs, and its variance by disagreement of all of a span.
+
+        A pair with one judgment that found nothing has what this lets one expect.
+        """
         labels = self.labels[column]
-        return labels.mean[rows], labels.noise[rows]
+        return labels.mean[rows], labels.noise[span]
 
     def useful(self, span: slice) -> IntArray:
         """The pairs of a span with any utility."""

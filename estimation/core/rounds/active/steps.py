@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .weights import Weights, sequential_weights, step_shares
+from .weights import Weights, lacking_of_steps, sequential_weights, step_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +92,11 @@ class Steps:
         """Return the `sequential_weights` of sampled documents."""
         steps = self.places(documents)
         return sequential_weights(self.conditional, documents=len(self.lists), steps=steps)
+
+    def lacking(self, documents: IntArray) -> FloatArray:
+        """Return `lacking_of_steps` of sampled documents."""
+        lacking = lacking_of_steps(self.conditional, documents=len(self.lists))
+        return lacking[self.places(documents)]
 
     def rounds(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield the steps of each round with the probabilities p_t(i) of all N documents."""

@@ -121,6 +121,32 @@ def sequential_weights(conditional: FloatArray, *, documents: int, steps: IntArr
     return Weights(single, pair, _step_form(share, steps, scaled))
 
 
+def lacking_of_inclusion(probability: FloatArray, *, draws: IntArray) -> FloatArray:
+    """Return w_i^2 - V_ii = 1 / pi_i of `inclusion_weights`, for arguments of `joint_inclusion`."""
+    _check_rounds(probability, draws)
+    with np.errstate(divide="ignore"):
+        absent = _added(draws, np.log1p(-probability))
+    return np.asarray(-1.0 / np.expm1(absent))
+
+
+def lacking_of_steps(conditional: FloatArray, *, documents: int) -> FloatArray:
+    """Return w_i^2 - V_ii of `sequential_weights` for the documents of all n steps, shape (n,).
+
+    What the form V lacks, per unit of the variance of a label.
+    """
+    number, scaled = len(conditional), 1.0 / conditional
+    share = step_shares(number, documents)
+    single = (share * scaled + tails(share)) ** 2
+    if number < 3 or share[-1] == 1.0:
+        return np.asarray(single)
+    squares, slope = share**2, 1.0 / (number - 2)
+    level = -squares.sum() * slope / (number - 1)
+    weighted, total = squares * scaled + tails(squares), scaled + tails(np.ones(number))
+    each = (squares * scaled**2 + tails(squares)) * (1.0 + 2.0 * slope)
+    plain = scaled**2 + tails(np.ones(number)) - total**2
+    return np.asarray(single - (each + plain * level - 2.0 * slope * weighted * total))
+
+
 def tails(values: FloatArray) -> FloatArray:
     """Sums over all later elements."""
     return np.append(np.cumsum(values[::-1])[::-1][1:], 0.0)
