@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import spread_rows
-
 if TYPE_CHECKING:
-    from ..arrays import BoolArray, Indices, IntArray, SparseMatrix
+    from ..arrays import Indices, IntArray, SparseMatrix
 
 
 def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
@@ -19,11 +17,6 @@ def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
     ends = np.append(weights.indptr[some], weights.indptr[-1:])
     entries = weights.data, weights.indices, ends
     return sparse.csr_array(entries, shape=(len(some), weights.shape[1])), some
-
-
-def some_filled(rows: SparseMatrix, wanted: BoolArray) -> SparseMatrix:
-    """Return an array of which the rows that are not wanted are empty."""
-    return rows if wanted.all() else spread_rows(rows[np.flatnonzero(wanted)], wanted)
 
 
 def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..arrays import spread_rows
 from ..data.entries import weights_of
 from ..data.labels import LabelError, LabelRows, pair_labels, pair_name, select_rows
 from ..data.qrels import Qrels
 from ..estimates.complete import complete_values
 from ..estimates.estimators import Totals, horvitz_thompson_poisson
-from ..estimates.rows import some_filled
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, Dealt, lines_of
 from .pools import read_own_topics, read_pool
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
-    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
     from .building import ShardedPool
@@ -225,7 +225,9 @@ def estimate_shards(
     weights = sparse.vstack([_weights(part, len(pool.frame.runs)) for part in parts], format="csr")
     wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
     chance = np.concatenate([part["probability"] for part in parts])[order]
-    return horvitz_thompson_poisson(some_filled(weights[order], wanted), labels, probability=chance)
+    return horvitz_thompson_poisson(
+        _some_filled(weights[order], wanted), labels, probability=chance
+    )
 
 
 def _rows_in_order(parts: Sequence[Mapping[str, Any]], order: IntArray) -> LabelRows:
@@ -235,6 +237,11 @@ def _rows_in_order(parts: Sequence[Mapping[str, Any]], order: IntArray) -> Label
     pair = np.repeat(np.arange(len(order)), ordered)
     place = np.arange(len(pair)) + np.repeat(first[order] - np.cumsum(ordered) + ordered, ordered)
     return LabelRows(pair, grade[place])
+
+
+def _some_filled(rows: SparseMatrix, wanted: BoolArray) -> SparseMatrix:
+    """Return an array of which the rows that are not wanted are empty."""
+    return rows if wanted.all() else spread_rows(rows[np.flatnonzero(wanted)], wanted)
 
 
 def _weights(part: Mapping[str, Any], runs: int) -> SparseMatrix:
