@@ -129,8 +129,9 @@ class Postgres:
             self.process.wait()
 
     def stop(self) -> None:
+        """At once, without a checkpoint: nothing of it is kept."""
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGQUIT)
             self.process.wait(timeout=30)
         shutil.rmtree(self.folder, ignore_errors=True)
 
