@@ -1,5 +1,6 @@
 """Fixtures that every test may use, and the two modes of a run: PostgreSQL, and skips forbidden."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,18 @@ hypothesis_settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Names that all xdist workers agree on: gzip puts the time of day into its bytes."""
     return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Ten thousand tests and their modules stay: no later search for garbage goes through them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
