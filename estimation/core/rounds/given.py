@@ -68,7 +68,8 @@ class GivenRound(DrawnRound):
         sampled : SampledQrels
         unlisted : float, optional
             The probability of pairs of the pool that the file does not list. No value depends on
-            it, intervals and supports do. 0: they were out of reach, as for runs that were no part
+            it but those of ratios, by half of what is expected of their bias; intervals and
+            supports do. 0: they were out of reach, as for runs that were no part
             of the sampled pool; values are then lower bounds. By default 0 where the file lists all
             that could be judged, and else, topic by topic, the mean probability of what was not
             drawn, as the sample estimates it: sum of (1 - pi) over sum of (1 - pi) / pi.
