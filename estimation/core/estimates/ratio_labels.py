@@ -90,12 +90,7 @@ def levels_reached(
     grades, gain = grades[gain > 0.0], gain[gain > 0.0]
     if not len(gain):  # nothing was found: one level, which no judgment reaches
         grades, gain = np.array([MAX_GRADE + 1]), np.ones(1)
-    number = np.bincount(rows.pair, minlength=pairs)
-    reach = np.zeros((len(grades), pairs))
-    for level, grade in zip(reach, grades.tolist(), strict=True):
-        reached = np.bincount(rows.pair[rows.grade >= grade], minlength=pairs)
-        np.divide(reached, number, out=level)
-    return ReachedLevels(gain, grades, reach, number)
+    return by_levels(rows, pairs, gain, grades)
 
 
 def by_levels(rows: LabelRows, pairs: int, gain: FloatArray, grade: IntArray) -> ReachedLevels:
