@@ -14,9 +14,9 @@ DEMO_PASSWORD = "evalsite-demo"
 expect.set_options(timeout=60_000)  # a busy machine takes longer than the default of 5 s
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo() -> Iterator[Site]:
-    """One for all tests of a process. What a test changes must not bother others."""
+    """One for all tests of a file, as what is judged in one changes the numbers of another."""
     site = Site("sqlite", like=made_once("demo", _load))
     try:
         yield site.start()

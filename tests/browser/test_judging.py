@@ -21,15 +21,6 @@ JUDGMENTS = 20
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 8, "seed": "browser", "method": "poisson"}
 
-# Other tests look at the judging page of the demo too, and a pair in hand keeps its batch open.
-NOBODY_HOLDS_A_PAIR = """
-from judging.clock import seconds_from_now
-from judging.models import Assignment
-from judging.services import assignments
-Assignment.objects.filter(state="leased").update(lease_until=seconds_from_now(-1))
-assignments.release_lapsed()
-"""
-
 
 @contextmanager
 def another(chromium: Watched, **values: Any) -> Iterator[Page]:
@@ -73,7 +64,6 @@ def test_from_an_invitation_to_the_moved_estimate(
     demo: Site, page: Page, chromium: Watched
 ) -> None:
     """A new person judges 20 documents by keyboard; the organizer's page moves by itself."""
-    demo.python(NOBODY_HOLDS_A_PAIR)
     sign_in(page, demo, "organizer")
     page.goto(f"{demo.url}/c/{DEMO}/people/")
     page.get_by_label("User name").fill("joiner")
