@@ -1,5 +1,6 @@
 """Active sampling: exact inclusion probabilities, deterministic plans, unbiased estimates."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -324,7 +325,11 @@ def plain_values(weights: dict[str, float], pair, letters: str) -> dict[str, flo
         for second in letters[: rank + 1]
         if first in weights and second in weights
     )
-    inside = sum(weights.get(each, 0.0) for each in letters[: int(relevant)])
+    whole = math.floor(relevant)
+    inside = sum(weights.get(each, 0.0) for each in letters[:whole])
+    inside += (relevant - whole) * sum(
+        weights.get(each, 0.0) for each in letters[whole : whole + 1]
+    )
     return {
         "AP": precision / relevant,
         "Rprec": inside / relevant,

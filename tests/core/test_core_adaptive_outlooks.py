@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.inference.uncertainty import Missed, Unseen, level
+from estimation.core.inference.missed import Missed
+from estimation.core.inference.uncertainty import Unseen, level
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive.answers import weighed
 from estimation.core.rounds.adaptive.outlooks import model_outlook

@@ -12,10 +12,11 @@ from estimation.core.estimates.estimators import Totals
 from estimation.core.estimates.ratio_labels import BiasLeft, RatioEstimate
 from estimation.core.inference import ratio_knowledge
 from estimation.core.inference.intervals import difference_variances
+from estimation.core.inference.missed import Missed
 from estimation.core.inference.of_all_runs import OfAllRuns
 from estimation.core.inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from estimation.core.inference.ratio_outlook import AtOutlook
-from estimation.core.inference.uncertainty import Missed, variances_of_differences
+from estimation.core.inference.uncertainty import variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.estimates import BatchWeights
 from estimation.core.rounds.adaptive.outlooks import model_outlook

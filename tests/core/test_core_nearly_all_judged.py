@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from estimation.core.inference.missed import Missed
 from estimation.core.inference.ranks import rank_runs
-from estimation.core.inference.simultaneous import equivalence
-from estimation.core.inference.uncertainty import Missed
+from estimation.core.inference.simultaneous import equivalence, margins
 
 
 def test_so_many_are_missed_as_all_but_few_trials_have() -> None:
@@ -40,6 +40,32 @@ def test_values_reach_up_to_what_may_have_been_missed() -> None:
     assert reach == pytest.approx([(1.0 + 0.5 - 0.1) * 0.1, 0.0])
     few = Missed(np.diag([0.02 * 0.01, 0.03 * 0.01]), np.array([0.1, 0.1]))
     assert (few.least_reach(confidence=0.95) > 0.0).tolist() == [False, True]
+
+
+def test_single_differences_reach_as_far_as_one_document_that_may_have_been_missed() -> None:
+    """Of .1 documents expected in which two runs differ, in .005 of the trials there are two."""
+    squares = 0.01 * np.array([[0.1, 0.05, 0.1], [0.05, 0.1, 0.05], [0.1, 0.05, 0.1]])
+    found = Missed(squares, np.full(3, 0.1)).least_margins(confidence=0.95)
+    assert found[0, 1] == found[1, 0] == pytest.approx((1.0 + 0.5 - 0.1) * 0.1)
+    assert found[0, 2] == np.diag(found).max() == 0.0, "two runs that nothing tells apart"
+    left = Missed(squares / 100.0, np.full(3, 0.1), left=np.array([0.6, 0.1, 0.0]))
+    found = left.least_margins(confidence=0.95)
+    assert found[0, 1] == pytest.approx((2.0 + 0.5 - 0.301) * 0.1), "half of the larger is theirs"
+    assert found[0, 2] == 0.0
+    assert Missed(squares / 100.0, np.full(3, 0.1)).least_margins(confidence=0.95).max() == 0.0
+    assert Missed(1000.0 * squares, np.full(3, 0.1)).least_margins(confidence=0.95).max() == 0.0
+
+
+def test_a_margin_is_at_least_what_may_have_been_missed() -> None:
+    """Also where some differences are negligible; verdicts do not depend on it."""
+    value, covariance = np.array([0.5, 0.6]), 1e-6 * np.eye(2)
+    given = {"covariance": covariance, "df": np.full((2, 2), 1e6), "tags": ("a", "b")}
+    least = np.array([[0.0, 0.2], [0.2, 0.0]])
+    ranking = rank_runs(value, **given, least_margin=least)
+    assert ranking.margin[0, 1] == 0.2
+    assert ranking.verdicts[1, 0] == 1
+    assert margins(ranking, 0.9, least=least)[0, 1] == 0.2
+    assert margins(ranking, 0.9)[0, 1] < 0.01
 
 
 def test_a_run_of_which_nothing_was_found_reaches_as_far_as_its_pairs_that_are_left() -> None:

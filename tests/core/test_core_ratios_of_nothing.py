@@ -29,6 +29,7 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
+from tests.core.simulated_pools import simulated_pool
 from tests.core.test_core_adaptive import played
 from tests.core.test_core_adaptive_ratios import AP, NDCG, RPREC, estimated, plan_of
 
@@ -120,6 +121,51 @@ def test_the_chance_of_nothing_is_that_of_all_pairs_and_none_where_something_was
     without = knowledge_at(replace(at, nothing=None), AP, estimate)
     assert known.expected - without.expected == pytest.approx(at.of_nothing)
     assert known.of_values - without.of_values == pytest.approx(np.diag(at.of_nothing))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_topics_without_anything_relevant_make_no_interval_of_all_runs_long(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of twenty; the twin has slopes of one over the next to nothing expected of them."""
+    pool, grades = simulated_pool()
+    grades = np.where(pool.topic < 3, 0, grades)
+    truth, plan = (
+        true_values(pool, grades=grades, measure=AP),
+        plan_of(pool, AP, budget=round(share * len(pool))),
+    )
+
+    def told(trial: int) -> tuple[float, float]:
+        found = estimated(pool, *played(pool, grades, plan, seed=f"b{trial}"), AP)
+        held = (found.low <= truth) & (truth <= found.high)
+        return float(np.median(found.high - found.low)) / 2.0, float(held.mean())
+
+    half, held = np.mean([told(trial) for trial in range(TRIALS)], axis=0)
+    assert half < (0.06 if share < 0.5 else 0.02)
+    assert held > 0.93
+    monkeypatch.setattr(AtOutlook, "bounds", lambda self, _: np.ones(len(self.nothing)))
+    assert told(0)[0] > 0.2
+
+
+def test_slopes_are_bounded_by_what_a_topic_can_err_by(
+    sparse: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, grades = sparse
+    asked: list[tuple[AtOutlook, RatioEstimate]] = []
+    monkeypatch.setattr(answers, "knowledge_at", _kept_in(asked))
+    estimated(pool, *played(pool, grades, plan_of(pool, AP, budget=300)), AP)
+    at = asked[-1][0]
+    assert np.all(at.bounds(AP) >= 1.0 - 1e-6), "they are by now"
+    free = at.bounded(np.full(TOPICS, 100.0))
+    scale = free.bounds(AP)
+    some = at.nothing > 0.0
+    assert np.all(scale[~some] == 1.0), "where something was found nothing is bounded"
+    assert np.any(scale[some] < 1.0)
+    most = (1.0 - at.nothing) / TOPICS**2
+    for topic in np.flatnonzero(scale < 1.0):
+        alone = replace(free, factor=np.where(pool.topic == topic, free.factor, 0.0))
+        assert np.diag(alone.bounded(scale).covariance(AP)).max() <= most[topic] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("method", ["adaptive", "poisson"])

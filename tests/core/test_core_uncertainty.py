@@ -11,9 +11,10 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Totals
 from estimation.core.inference import knowledge, uncertainty
 from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.missed import Missed
 from estimation.core.inference.ranks import rank_runs
 from estimation.core.inference.simultaneous import equivalence
-from estimation.core.inference.uncertainty import Losses, Missed, Unseen
+from estimation.core.inference.uncertainty import Losses, Unseen
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate

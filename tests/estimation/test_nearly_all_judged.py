@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core.inference.uncertainty import Missed
+from estimation.core.inference.missed import Missed
 from tests.estimation.simulations import rows, simulated
 
 TRIALS = 12
@@ -25,6 +25,7 @@ def test_ties_are_not_told_apart(data_dir: Path, method: str) -> None:
     (found,) = rows(simulated(data_dir / "trec8"), *NEARLY_ALL, method)
     assert found["familywise_error"] <= stats.binom.ppf(0.999, TRIALS, 0.05) / TRIALS
     assert found["true_verdicts"] > 3500, "of 4,005"
+    assert found["difference_coverage"] > 0.95
 
 
 @pytest.mark.slow
@@ -33,6 +34,7 @@ def test_active_rounds_allow_for_what_was_missed(data_dir: Path) -> None:
     assert found["familywise_error"] == 0.0
     assert found["true_verdicts"] > 3500, "of 4,005"
     assert found["worst_run_coverage"] > 0.65
+    assert found["difference_coverage"] > 0.95
 
 
 @pytest.mark.slow
@@ -40,8 +42,10 @@ def test_the_twin_without_a_least_error_tells_ties_apart(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Missed, "least_errors", lambda self, **_: np.zeros_like(self.squares))
+    monkeypatch.setattr(Missed, "least_margins", lambda self, **_: np.zeros_like(self.squares))
     (found,) = rows(simulated(data_dir / "trec8"), *NEARLY_ALL, "poisson")
     assert found["familywise_error"] > 0.4
+    assert found["difference_coverage"] < 0.94
 
 
 @pytest.mark.slow

@@ -109,7 +109,8 @@ def assert_a_copy_takes_part(
         assert (copy.late, twin.late) == (True, False)
         assert (copy.value, copy.support) == (twin.value, 1.0)
         assert copy.sample_size == twin.sample_size
-        assert {copy.rank, twin.rank} <= set(range(1, 6))
+        assert copy.unknown == twin.unknown
+        assert copy.unknown or {copy.rank, twin.rank} <= set(range(1, 6))
         pairs = selectors.pairwise(now, measure)
         assert pairs.verdicts[pairs.runs.index("run2"), pairs.runs.index("copy")] == 0
     outcome = estimates.from_scratch(row)

@@ -5,7 +5,7 @@ The definitions stand in `estimates.ratios`: values, and their slopes at the est
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -350,6 +350,15 @@ class Tangent:
             level_slope=below.slope,
             reciprocal=each * len(frame.sizes),
             bend=-ratio * (below.bend * each)[:, None],
+        )
+
+    def scaled(self, scale: FloatArray) -> Tangent:
+        """The same with so many times the slopes of each topic, (T,)."""
+        return replace(
+            self,
+            slope=self.slope * scale[self.frame.cell // self.frame.runs],
+            topic_slope=self.topic_slope * scale[:, None],
+            reciprocal=self.reciprocal * scale,
         )
 
     @cached_property

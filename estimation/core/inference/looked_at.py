@@ -35,7 +35,8 @@ from ..estimates.held_products import Couples, few_runs
 from ..estimates.products import cross_product, cross_products
 from ..estimates.rows import first_rows
 from ..estimates.topic_sums import TopicSums
-from .uncertainty import MOSTLY, Missed
+from .missed import Missed
+from .uncertainty import MOSTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence

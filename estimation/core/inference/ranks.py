@@ -74,6 +74,7 @@ def rank_runs(
     finds: FloatArray | None = None,
     freedom: float | None = None,
     least: FloatArray | None = None,
+    least_margin: FloatArray | None = None,
     unknown: Reasons | None = None,
     few: BoolArray | None = None,
     slack: FloatArray | None = None,
@@ -105,6 +106,8 @@ def rank_runs(
         Of whole topics; see there.
     least : ndarray of float64, shape (k, k), optional
         Standard errors that those of differences are not taken to be below for verdicts.
+    least_margin : ndarray of float64, shape (k, k), optional
+        Half widths that those of differences, each taken alone, are at least.
     unknown : ndarray of int8, shape (k, k), optional
         Which differences are not known, symmetric: they give no verdict. By default none.
     few : ndarray of bool, shape (k, k), optional
@@ -131,6 +134,7 @@ def rank_runs(
     certain[(unknown != Reason.KNOWN) | (False if few is None else few)] = 0.0
     if bound is None:
         margin = _margins(se, df, confidence)
+        margin = margin if least_margin is None else np.maximum(margin, least_margin)
         adjusted = largest_deviates(
             _p_values(certain, se if least is None else np.maximum(se, least), df),
             covariance if expected is None else covariance + expected,

@@ -55,7 +55,7 @@ One relevant document that nobody judged may turn a tie into a verdict, where ne
 matters is judged and next to nothing is expected of the rest; and it moves the value of a run by
 more than a normal distribution gives a chance to. Rounds that say which pairs were not judged
 (`knowledge_at`) have limits and verdicts that allow for it, as those of sums of gains do
-(`uncertainty.Missed`): documents of a run raise it, and those of others take from it.
+(`missed.Missed`): documents of a run raise it, and those of others take from it.
 
 No estimated value depends on what is allowed for or withheld, so that it biases none; what is
 withheld does depend on the judgments, through the outlook and the values.
@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
+    from .missed import Missed
     from .of_all_runs import OfAllRuns
-    from .uncertainty import Missed
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING_OF_RPREC = 0.7

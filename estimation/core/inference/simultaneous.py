@@ -59,8 +59,14 @@ def equivalence(
     return Equivalence(within, low, ranking.difference + above + slack.T)
 
 
-def margins(ranking: Ranking, confidence: float, bound: Bound | None = None) -> FloatArray:
+def margins(
+    ranking: Ranking,
+    confidence: float,
+    bound: Bound | None = None,
+    least: FloatArray | None = None,
+) -> FloatArray:
     """Return half widths of the differences, each taken alone, as `Ranking.margin`, (k, k)."""
     if bound is not None:
         return np.maximum(bound.below(confidence), bound.above(confidence))
-    return student_quantile(ranking.difference_df, confidence=confidence) * ranking.difference_se
+    reach = student_quantile(ranking.difference_df, confidence=confidence)
+    return np.maximum(reach * ranking.difference_se, 0.0 if least is None else least)

@@ -39,7 +39,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 from .intervals import (
     degrees_of_freedom,
@@ -47,16 +46,15 @@ from .intervals import (
     gamma_limits,
     normal_quantile,
 )
-from .poisson_numbers import poisson_quantiles
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
     from ..estimates.estimators import Totals
+    from .missed import Missed
 
 WORTH = 10.0  # degrees of freedom that what is expected of pooled runs counts for
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
 MOSTLY = 0.3  # a chance of uncertain pairs, in the median, above which what is missed can matter
-MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
 
 
@@ -74,75 +72,6 @@ class Losses:
 
     find: FloatArray
     share: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Missed:
-    """What is expected of relevant pairs that are not in the sample.
-
-    Attributes
-    ----------
-    squares : ndarray of float64, shape (k, k)
-        sum_i (1 - pi_i) E[y_ij y_il].
-    step : ndarray of float64, shape (k,)
-        What one of them would add to each value: the root mean square, each counted as much as it
-        adds.
-    left : ndarray of float64, shape (k,), or None
-        Each run's uncertain pairs that are not in the sample, for every one that is and one more;
-        pairs count by the squares of their weights.
-    """
-
-    squares: FloatArray
-    step: FloatArray
-    left: FloatArray | None = None
-
-    def least_errors(self, *, confidence: float) -> FloatArray:
-        """Return standard errors below which no difference is told, shape (k, k).
-
-        Where nearly everything is judged, two runs differ in few pairs that may have been missed,
-        and each of these is hardly relevant: the expected variance is next to 0, and a normal
-        distribution gives next to no chance to what one relevant pair more would change. But of
-        thousands of differences some are hit. How many are missed is about Poisson; so many
-        beyond the expected number as all but a share `1 - confidence` of the trials have at most,
-        over all differences, must not turn a tie into a verdict.
-        """
-        runs = len(self.step)
-        error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
-        first, second = np.triu_indices(runs, k=1)
-        step = np.maximum(self.step[first], self.step[second])
-        expected = difference_variances(self.squares)[first, second]
-        number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
-        some = np.flatnonzero(-np.expm1(-number) > error)
-        number, step = number[some], step[some]
-        beyond = poisson_quantiles(1.0 - error, number) + 0.5 - number
-        of_two = beyond * step / normal_quantile(confidence=1.0 - error)
-        least = np.zeros((runs, runs))
-        least[first[some], second[some]] = least[second[some], first[some]] = of_two
-        return least
-
-    def least_reach(self, *, confidence: float) -> FloatArray:
-        """Return how far at least values may lie above their estimates, shape (k,).
-
-        One missed pair counts in full, where few pairs are uncertain and an interval has next to no
-        length. So values reach up by as many pairs as are missed at most in all but half of
-        `1 - confidence` of the trials, and by half of one more for what was found in their place.
-        The model learns of a run by what was found; where the one relevant pair that could tell of
-        it was missed, next to nothing is expected of it. So it is expected as if one more of its
-        sampled pairs had been relevant, as `left` has it, and is known to within itself at best, up
-        to one: the number is Poisson's with an expectation that varies so (negative binomial).
-        Where many are missed, and where fewer trials miss any, it is 0.
-        """
-        error, of_one = (1.0 - confidence) / 2.0, self.step**2
-        expected = np.maximum(np.diag(self.squares), 0.0)
-        number = np.divide(expected, of_one, out=np.zeros_like(of_one), where=of_one > 0.0)
-        if self.left is not None:
-            number = number + self.left
-        shape = np.maximum(number, 1.0) ** 2
-        odds, most, left = shape / (shape + number), np.zeros_like(number), np.arange(len(number))
-        for missed in range(MOST_MISSED):
-            within = special.betainc(shape[left], missed + 1.0, odds[left]) >= 1.0 - error
-            most[left[within]], left = missed, left[~within]
-        return np.where(most > 0.0, (most + 0.5 - number) * self.step, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

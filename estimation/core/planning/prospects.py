@@ -205,7 +205,7 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
 def _before_nearly_all(design: Design, steps: FloatArray, shares: FloatArray) -> FloatArray:
     """Shares, by rows, that rise no more where few documents, if missed, make up the differences.
 
-    How few there are is not known beforehand (`uncertainty.Missed`); with everything judged it no
+    How few there are is not known beforehand (`missed.Missed`); with everything judged it no
     longer matters.
     """
     kept: list[FloatArray] = []

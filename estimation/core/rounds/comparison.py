@@ -83,6 +83,7 @@ class Comparison:
             finds=shown.finds,
             freedom=shown.freedom,
             least=shown.difference_least,
+            least_margin=shown.difference_margin,
             df=shown.difference_df,
             unknown=shown.difference_unknown,
             few=shown.difference_few,
@@ -102,7 +103,8 @@ class Comparison:
                 few=shown.difference_few,
                 bound=shown.difference_bound,
             )
-            ranking = replace(ranking, margin=margins(ranking, confidence, shown.difference_bound))
+            alone = margins(ranking, confidence, shown.difference_bound, shown.difference_margin)
+            ranking = replace(ranking, margin=alone)
         return self._as_told(ranking, sign, within), found and found.turned(sign)
 
     def _as_told(self, ranking: Ranking, sign: float, within: float) -> Ranking:

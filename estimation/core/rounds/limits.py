@@ -22,8 +22,9 @@ HALF = 0.5  # a find more, for the upper limit of ratios
 if TYPE_CHECKING:
     from ..arrays import FloatArray
     from ..estimates.estimators import Totals
+    from ..inference.missed import Missed
     from ..inference.ratio_knowledge import RatioKnowledge
-    from ..inference.uncertainty import Missed, Unseen
+    from ..inference.uncertainty import Unseen
 
 
 def limits_by_squares(estimate: Totals, confidence: float, highest: float) -> EstimatorResult:
@@ -56,7 +57,7 @@ def limits_of_sums(
         difference_few=few_finds(estimate.carried, estimate.covariance, expected),
         expected=expected,
         finds=finds,
-        difference_least=_least(unseen.missed, confidence),
+        **_of_missed(unseen.missed, confidence),
     )
 
 
@@ -95,12 +96,18 @@ def limits_of_ratios(
         unknown=known.unknown,
         difference_unknown=known.difference_unknown,
         expected=expected,
-        difference_least=_least(known.missed, confidence),
+        **_of_missed(known.missed, confidence),
     )
 
 
-def _least(missed: Missed | None, confidence: float) -> FloatArray | None:
-    return None if missed is None else missed.least_errors(confidence=confidence)
+def _of_missed(missed: Missed | None, confidence: float) -> dict[str, FloatArray]:
+    """What the errors and half widths of differences are at least."""
+    if missed is None:
+        return {}
+    return {
+        "difference_least": missed.least_errors(confidence=confidence),
+        "difference_margin": missed.least_margins(confidence=confidence),
+    }
 
 
 def _result(

@@ -107,7 +107,9 @@ class EstimatorResult:
     freedom : float or None
         Of whole topics: degrees of freedom of the covariance; see `uncertainty.Pooled`.
     difference_least : ndarray of float64, shape (k, k), or None
-        Standard errors that those of differences are at least (`uncertainty.Missed`).
+        Standard errors that those of differences are at least (`missed.Missed`).
+    difference_margin : ndarray of float64, shape (k, k), or None
+        Half widths that those of differences, each taken alone, are at least (likewise).
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     noise : ndarray of float64, shape (k,), or None
@@ -129,6 +131,7 @@ class EstimatorResult:
     finds: FloatArray | None = None
     freedom: float | None = None
     difference_least: FloatArray | None = None
+    difference_margin: FloatArray | None = None
     difference_bound: Bound | None = None
     noise: FloatArray | None = None
 

@@ -6,7 +6,7 @@ and pi_il of `estimation.core.rounds.active.sampling` (Li and Kanoulas 2017, sec
     R^     = sum_S y_i / pi_i
     P@c^   = sum_S [r_i <= c] y_i / pi_i / c, and so any linear measure with its weights for 1/c
     AP^    = sum_S sum_S [r_l <= r_i] y_i y_l / (pi_il r_i) / R^, with pi_ii = pi_i
-    Rprec^ = sum_S [r_i <= R^] y_i / pi_i / R^
+    Rprec^ = sum_S clip(R^ - r_i + 1, 0, 1) y_i / pi_i / R^
 
 There are three forms. ``corrected`` is what stands above. ``paper`` is what the paper prints: in AP
 1/(pi_i pi_l) for 1/pi_il, also for i = l, which is far too much in small samples. Both are biased,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
     from ...arrays import FloatArray, IntArray
     from ...data.labels import LabelRows
-    from ...inference.uncertainty import Missed
+    from ...inference.missed import Missed
     from .sampling import ActiveState
 
 RATIOS = ("AP", "Rprec")

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from ...arrays import share_of
-from ...inference.uncertainty import Missed
+from ...inference.missed import Missed
 from .weights import tails
 
 if TYPE_CHECKING:

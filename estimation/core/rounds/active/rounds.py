@@ -15,14 +15,13 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
 from ...data.labels import LabelRows
 from ...estimates.estimators import effective_sample_size
-from ...inference.intervals import degrees_of_freedom, difference_variances, student_intervals
-from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
 from ...tables import FactSheet
 from ..comparison import Comparison
-from ..results import Asked, DrawnRound, EstimatorResult, Evaluation, MeasureResult
+from ..results import Asked, DrawnRound, Evaluation, MeasureResult
 from .estimates import ActiveEstimate, estimate
+from .limits import too_few_found, with_intervals, withheld
 from .lists import ActiveError, ActiveFrame, make_frame
 from .sampling import ActiveState, plan_batch, start
 
@@ -276,8 +275,11 @@ class ActiveRound(DrawnRound):
             for code, form in FORMS.items()
         }
         comparison = Comparison.of(scope, asked, ~scope.added)
+        documents = np.bincount(scope.sampled.topic, minlength=len(scope.sampled.topics))
         results = (
-            _result(comparison, state, measure, {code: found[code][at] for code in FORMS})
+            _result(
+                comparison, state, measure, {code: found[code][at] for code in FORMS}, documents
+            )
             for at, measure in enumerate(asked.measures)
         )
         return Evaluation(
@@ -292,17 +294,29 @@ class ActiveRound(DrawnRound):
 
 
 def _result(
-    comparison: Comparison, state: ActiveState, measure: Measure, found: dict[str, ActiveEstimate]
+    comparison: Comparison,
+    state: ActiveState,
+    measure: Measure,
+    found: dict[str, ActiveEstimate],
+    documents: IntArray,
 ) -> MeasureResult:
     scope, asked, pairs = comparison.scope, comparison.asked, np.sort(state.pair)
     pool = scope.pool
     largest = _largest_values(pool, measure, asked.max_grade)
     is_census = len(pairs) == len(scope.place)
     estimators = {
-        code: _with_intervals(each, largest, asked.at_this_look, is_census=is_census)
+        code: with_intervals(
+            each,
+            largest,
+            asked.at_this_look,
+            is_census=is_census,
+            is_ratio=measure.family == "ratio",
+        )
         for code, each in found.items()
     }
     primary = next(iter(FORMS))
+    if too_few_found(measure, found[primary], documents):
+        estimators = {code: withheld(each) for code, each in estimators.items()}
     return comparison.result(
         measure,
         pool.runs,
@@ -315,51 +329,6 @@ def _result(
         by_topic=found[primary].topic_value / len(pool.topics),
         relevant_found=None if measure.is_linear else found[primary].found,
     )
-
-
-def _with_intervals(
-    found: ActiveEstimate, largest: FloatArray, confidence: float, *, is_census: bool
-) -> EstimatorResult:
-    """Student intervals; what is known of the variance comes from the relevant documents.
-
-    They end at the largest value, unless the estimate itself lies above. Where most documents are
-    judged they reach up by those that may have been missed (`uncertainty.Missed`).
-    """
-    runs = len(found.value)
-    degrees = degrees_of_freedom(np.full((runs, runs), float(found.found.sum())))
-    variance = np.diag(found.covariance)
-    student = student_intervals(
-        found.value, variance=variance, df=np.diag(degrees), confidence=confidence
-    )
-    high = student.high
-    if found.missed is not None:
-        high = np.maximum(high, found.value + found.missed.least_reach(confidence=confidence))
-    unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (not is_census)
-    highest = np.maximum(largest, found.value)
-    return EstimatorResult(
-        value=found.value,
-        se=student.se,
-        df=student.df,
-        low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
-        high=np.where(unseen, highest, np.minimum(high, highest)),
-        covariance=found.covariance,
-        difference_df=degrees,
-        unknown=all_known(runs),
-        difference_unknown=all_known(runs, runs),
-        difference_least=_least_errors(found, confidence),
-    )
-
-
-def _least_errors(found: ActiveEstimate, confidence: float) -> FloatArray:
-    """Standard errors below which no difference is told, (k, k).
-
-    Half of the expected variance, which is left where the other half comes out below 0; and where
-    most documents are judged what one more relevant one would change (`uncertainty.Missed`).
-    """
-    least = np.sqrt(difference_variances(found.likely) / 2.0)
-    if found.missed is None:
-        return np.asarray(least, dtype=np.float64)
-    return np.maximum(least, found.missed.least_errors(confidence=confidence))
 
 
 def _largest_values(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:

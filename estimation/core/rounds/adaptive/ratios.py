@@ -47,6 +47,7 @@ Weights
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,7 +128,8 @@ def estimate_ratio(
     covariance = cross_product(stored, more)
     contributions = finds_of(stored, np.ones(len(pairs)))
     finds = np.diag(contributions)
-    usual, share = line.at.bias_by_topic(), line.share_of_expected(moved, uncertain)
+    usual = line.free.bias_by_topic()
+    share = line.share_of_expected(moved, uncertain, topic)
     unsure = 1.0 + (share - 1.0) * finds / (finds + FINDS_AGAINST)
     highest = np.clip(tangent.by_topic, 0.0, 1.0 / topics)
     taken, other, larger = (
@@ -199,28 +201,40 @@ class SteadySlopes:
 
     Attributes
     ----------
-    at : AtOutlook
+    free : AtOutlook
+        With slopes as they are, which tell the bias.
+    bounds : ndarray of float64, shape (T,)
+        So many times these slopes tell what topics err by (`AtOutlook.bounds`).
     labels : ReachedLevels
         Judgments of the judged pairs, by the levels of `at`.
     missed : ndarray of float64, shape (L, n)
         What they add by surprise, as `estimated_reach` has it.
     """
 
-    at: AtOutlook
+    free: AtOutlook
+    bounds: FloatArray
     labels: ReachedLevels
     missed: FloatArray
+
+    @cached_property
+    def at(self) -> AtOutlook:
+        """With slopes that tell what topics err by."""
+        return self.free.bounded(self.bounds)
 
     def moved(self, places: IntArray) -> FloatArray:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
         return self.at.tangent.moved(places, self.missed)
 
-    def share_of_expected(self, moved: FloatArray, uncertain: FloatArray) -> FloatArray:
+    def share_of_expected(
+        self, moved: FloatArray, uncertain: FloatArray, topic: IntArray
+    ) -> FloatArray:
         """Squares of what was found over what was expected of them, at most 1, shape (k,).
 
         A model that expects too much of pairs expects as much too large a bias.
         """
-        expected = np.diag(self.at.tangent_covariance())
-        squares = (uncertain[:, None] * moved**2).sum(axis=0)
+        expected = np.diag(self.free.tangent_covariance())
+        free = share_of(uncertain, of=self.bounds[topic] ** 2)
+        squares = (free[:, None] * moved**2).sum(axis=0)
         return np.minimum(share_of(squares, of=np.maximum(expected, 0.0)), 1.0)
 
 
@@ -252,7 +266,8 @@ def at_outlook(
     moments = moments_about(tangent, expected, share_of(predicted, of=spread))
     nothing = chance_of_nothing(tangent.frame, reach[0])
     nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
-    return SteadySlopes(AtOutlook(tangent, spread, *moments, nothing), labels, missed)
+    at = AtOutlook(tangent, spread, *moments, nothing)
+    return SteadySlopes(at, at.bounds(measure), labels, missed)
 
 
 def reach_expected(
