@@ -156,6 +156,14 @@ def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> Fl
     return np.asarray(sums, dtype=np.float64)
 
 
+def added(gain: FloatArray, reach: FloatArray) -> FloatArray:
+    """sum_g gain_g reach_gi, level by level: a product of BLAS could have other bits."""
+    total = np.zeros(reach.shape[1])
+    for each, share in zip(gain, reach, strict=True):
+        total += each * share
+    return total
+
+
 def divided(part: FloatArray, of: FloatArray, where: BoolArray) -> FloatArray:
     """Return part / of where it is meant, and 0 elsewhere; NumPy's own mask takes twice as long."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DEMO, sign_in
-from tests.browser.test_judging import NOBODY_HOLDS_A_PAIR, PHONE, another, expect_ready
+from tests.browser.test_judging import PHONE, another, expect_ready
 from tests.support.browser import Watched
 from tests.support.site import Site
 
@@ -58,7 +58,6 @@ def work(page: Page, link: str, participant: str) -> str:
 def test_a_guest_walks_from_the_link_to_the_code(
     demo: Site, page: Page, chromium: Watched, console_errors: list[str]
 ) -> None:
-    demo.python(NOBODY_HOLDS_A_PAIR)
     sign_in(page, demo, "organizer")
     link, there = make_link(page, demo), page.url.partition("#")[0]
 

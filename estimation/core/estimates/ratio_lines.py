@@ -5,21 +5,35 @@ The definitions stand in `estimates.ratios`: values, and their slopes at the est
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Int32Array, IntArray, SparseMatrix, column_sums, frozen, share_of
+from ..arrays import (
+    FloatArray,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    added,
+    column_sums,
+    frozen,
+    share_of,
+)
 from ..data.kept import kept
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from ..data.pool import Pool
     from ..measures.table import Measure
 
+    Lists: TypeAlias = tuple[Int32Array, Int32Array, Int32Array, IntArray]
+
 MOST_KEPT = 2  # lists of all pairs, down to different ranks
+MANY = 4  # one pair in so many is enough to take lists from those of all
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
 
@@ -95,16 +109,11 @@ class Frame:
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
-        last, every = min(measure.cutoff or pool.depth, pool.depth), None
-        if len(gains.pair) < len(pool):
-            place, cell, rank, bounds = _lists(pool, gains.pair, last)
-        else:
-            work = lambda: _lists(pool, gains.pair, last)  # noqa: E731
-            place, cell, rank, bounds = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
-            if last == pool.depth:
-                every = kept(
-                    pool.kept, "places", last, lambda: _places(place, cell, len(pool.runs))
-                )
+        last = min(measure.cutoff or pool.depth, pool.depth)
+        place, cell, rank, bounds = lists_of(pool, gains.pair, last)
+        every = None
+        if len(gains.pair) == len(pool) and last == pool.depth:
+            every = kept(pool.kept, "places", last, lambda: _places(place, cell, len(pool.runs)))
         return cls(
             gains=gains,
             draws=draws,
@@ -134,14 +143,27 @@ class Frame:
         return sums.reshape(-1, self.runs)
 
 
-def _lists(
-    pool: Pool, pairs: IntArray, last: int
-) -> tuple[Int32Array, Int32Array, Int32Array, IntArray]:
+def lists_of(pool: Pool, pairs: IntArray, last: int) -> Lists:
     """Places, cells and ranks of entries of pairs down to a rank, by topic, run, rank; and bounds.
 
     Those of all pairs are kept with the pool: no judgment changes them, and to sort them takes
-    longer than all the rest of a linearization.
+    longer than all the rest of a linearization. Those of many are what is left of them.
     """
+    if MANY * len(pairs) < len(pool):
+        return _sorted_lists(pool, pairs, last)
+    work = lambda: _sorted_lists(pool, np.arange(len(pool)), last)  # noqa: E731
+    place, cell, rank, bounds = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
+    if len(pairs) == len(pool):
+        return place, cell, rank, bounds
+    at = np.full(len(pool), -1, dtype=np.int32)
+    at[pairs] = np.arange(len(pairs))
+    own = at[place]
+    within = np.flatnonzero(own >= 0)
+    cell = cell[within]
+    return frozen(own[within]), frozen(cell), frozen(rank[within]), _bounds(cell)
+
+
+def _sorted_lists(pool: Pool, pairs: IntArray, last: int) -> Lists:
     entry, number = pool.entries_of(pairs)
     place = np.repeat(np.arange(len(pairs)), number)
     within = np.flatnonzero(pool.rank[entry] <= last)
@@ -150,13 +172,16 @@ def _lists(
     cell += pool.run[entry]
     order = np.argsort(cell * (pool.depth + 1) + rank)  # no two are equal
     cell = cell[order]
-    new = np.flatnonzero(np.diff(cell, prepend=-1))
     return (
         frozen(place[order].astype(np.int32)),
         frozen(cell.astype(np.int32)),
         frozen(rank[order].astype(np.int32)),
-        frozen(np.append(new, len(cell))),
+        _bounds(cell),
     )
+
+
+def _bounds(cell: IntArray | Int32Array) -> IntArray:
+    return frozen(np.append(np.flatnonzero(np.diff(cell, prepend=-1)), len(cell)))
 
 
 def _places(place: Int32Array, cell: Int32Array, runs: int) -> Int32Array:
@@ -352,15 +377,6 @@ class Tangent:
             bend=-ratio * (below.bend * each)[:, None],
         )
 
-    def scaled(self, scale: FloatArray) -> Tangent:
-        """The same with so many times the slopes of each topic, (T,)."""
-        return replace(
-            self,
-            slope=self.slope * scale[self.frame.cell // self.frame.runs],
-            topic_slope=self.topic_slope * scale[:, None],
-            reciprocal=self.reciprocal * scale,
-        )
-
     @cached_property
     def slopes(self) -> SparseMatrix:
         """a_ij of the m pairs, shape (m, k)."""
@@ -380,11 +396,3 @@ class Tangent:
         topic_slope = self.topic_slope[self.frame.topic[places]]
         moved -= topic_slope * self.falling(places, reach)[:, None]
         return np.asarray(moved, dtype=np.float64)
-
-
-def added(gain: FloatArray, reach: FloatArray) -> FloatArray:
-    """sum_g gain_g reach_gi, level by level: a product of BLAS could have other bits."""
-    total = np.zeros(reach.shape[1])
-    for each, share in zip(gain, reach, strict=True):
-        total += each * share
-    return total

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ..arrays import added
 from ..data.labels import expected_by_grade
 from .products import cross_product
-from .ratio_lines import added
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray

@@ -97,7 +97,16 @@ class AtOutlook:
 
     def bounded(self, scale: FloatArray) -> AtOutlook:
         """The same with so many times the slopes of each topic, (T,)."""
-        return self if np.all(scale == 1.0) else replace(self, tangent=self.tangent.scaled(scale))
+        tangent, runs = self.tangent, self.tangent.frame.runs
+        if np.all(scale == 1.0):
+            return self
+        lower = replace(
+            tangent,
+            slope=tangent.slope * scale[tangent.frame.cell // runs],
+            topic_slope=tangent.topic_slope * scale[:, None],
+            reciprocal=tangent.reciprocal * scale,
+        )
+        return replace(self, tangent=lower)
 
     @property
     def _of_topics(self) -> FloatArray:

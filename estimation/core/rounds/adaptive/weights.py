@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import column_sums, share_of
-from ...estimates.ratio_lines import Frame, Gains, Tangent, added
+from ...arrays import added, column_sums, share_of
+from ...estimates.ratio_lines import Frame, Gains, Tangent
 
 if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, IntArray
