@@ -1,7 +1,9 @@
 import sys
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
+from django.db import connections
+from django.db.models.signals import post_migrate
 
 POSTGRES_FIELDS = "django.contrib.postgres.fields"
 CLIENT = "requests"  # with it REST framework offers a client for tests
@@ -17,6 +19,19 @@ class EvalsiteConfig(AppConfig):
         from evalsite.celery import app  # noqa: PLC0415
 
         app.set_default()
+        post_migrate.connect(forget_replacements, sender=apps.get_app_config("estimation"))
+
+
+def forget_replacements(using: str, **_: object) -> None:
+    """Takes out the note that a migration which replaces others was applied; theirs say it already.
+
+    With the note, Django would undo it as well when a site goes back to one of the others, and drop
+    all tables; and backups would tell sites apart that have the same tables.
+    """
+    from django.db.migrations.recorder import MigrationRecorder  # noqa: PLC0415  (no web process)
+
+    applied = MigrationRecorder(connections[using]).migration_qs
+    applied.filter(name__startswith="0001_squashed_").delete()
 
 
 def load_rest_framework_without(*unused: str) -> None:
