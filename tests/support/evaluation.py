@@ -47,13 +47,18 @@ def drafted(made: Campaign, **values: object) -> Round:
 def drawn(made: Campaign, **values: object) -> Round:
     """A drawn round of an open campaign with two assessors."""
     row = drafted(made, **values)
+    draw(made, row)
+    return row
+
+
+def draw(made: Campaign, row: Round) -> None:
+    """A round whose preview is there; also opens its campaign to two assessors."""
     rounds.request_draw(row=row, by=made.created_by)
     factories.run_due_jobs()
     row.refresh_from_db()
     if made.state != Campaign.State.OPEN:
         campaigns.open_for_judging(campaign=made, by=made.created_by)
         factories.assessors(made, "anna", "ben")
-    return row
 
 
 def judge(
