@@ -221,6 +221,10 @@ class _Question:
     def _estimated(self, scope: Scope, measure: Measure) -> tuple[SteadySlopes, RatioEstimate]:
         weights, pairs, rows = self.weights, self.pairs, self.rows
         line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
+        if scope.pool is not self.frame.pool:  # those of the round: the same, whoever is asked for
+            of_round = Scope.of(self.frame.pool)
+            whole = at_outlook(of_round, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
+            line = replace(line, bounds=whole.bounds)
         found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
         return line, found
 
