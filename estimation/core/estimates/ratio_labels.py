@@ -28,10 +28,14 @@ class BiasLeft:
         As differences have it.
     of_values : ndarray of float64, shape (k,)
         As values have it: at least as far from 0.
+    of_overlooked : ndarray of float64, shape (k,), or None
+        What is told of topics in which nothing relevant was found, less what sums over all topics
+        say of them (`rounds.adaptive.beyond`): an error of its own, of values and of differences.
     """
 
     of_differences: FloatArray
     of_values: FloatArray
+    of_overlooked: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,9 @@ that its values (differences have little of it) allow for 1 + 0.7 v. No series s
 nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
 topics, a value loses n / (1 - n) of what is left of it. What all that leaves over, l_j for run j,
 is added to the variances as l_j l_l: the errors of a value then have the root mean square
-sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. Unless every
+sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. What
+rounds that learn tell too little of topics without a find (`BiasLeft.of_overlooked`) is allowed for
+in the same way, by itself. Unless every
 pair is certain, a value is moreover never taken for more exact than `INEXACT` of itself: a relevant
 document that nobody expects can change the ideal list of a topic.
 
@@ -151,12 +153,13 @@ def knowledge_at(
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
-    expected = spread + np.multiply.outer(apart, apart) + shared
-    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(of_values)
-    of_values = of_values + (left.of_values**2 if of_all is None else apart**2 + shared)
-    unclear = np.abs(np.subtract.outer(apart, apart)) > MOST_BIAS_OF_DIFFERENCE * np.sqrt(
-        difference_variances(spread)
-    )
+    short = np.zeros_like(apart) if left.of_overlooked is None else left.of_overlooked
+    expected = spread + np.multiply.outer(apart, apart) + np.multiply.outer(short, short) + shared
+    most = np.maximum(np.abs(left.of_values), np.abs(short))
+    biased = most > MOST_BIAS * np.sqrt(of_values)
+    of_values = of_values + short**2 + (left.of_values**2 if of_all is None else apart**2 + shared)
+    most = np.maximum(*(np.abs(np.subtract.outer(each, each)) for each in (apart, short)))
+    unclear = most > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
     unclear |= _vague_differences(found, expected)
     if found.left is None:
         biased |= _no_series(at)

@@ -1,0 +1,63 @@
+"""Ratios of adaptive rounds where every topic has one relevant document, mostly not found."""
+
+import numpy as np
+import pytest
+
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.adaptive.beyond import Beyond
+from estimation.core.rounds.evaluation import evaluate
+from estimation.research.simulation import true_values
+from tests.core.test_core_adaptive import played
+from tests.core.test_core_adaptive_ratios import AP, plan_of
+
+TOPICS, DOCUMENTS, RUNS, DEPTH = 50, 40, 6, 15
+TRIALS = 8
+
+
+@pytest.fixture(scope="module")
+def known_items() -> tuple[Pool, np.ndarray]:
+    """Six runs, the first of which returns the document first in nine topics of ten."""
+    generator = np.random.default_rng(14)
+    topics = [f"t{number:02}" for number in range(TOPICS)]
+    wanted = generator.integers(DOCUMENTS, size=TOPICS)
+    runs = {}
+    for run in range(RUNS):
+        scores = generator.normal(scale=1.0 + run / 2.0, size=(TOPICS, DOCUMENTS))
+        scores[np.arange(TOPICS), wanted] += 3.0
+        best = np.argsort(-scores, axis=1)[:, :DEPTH]
+        docnos = np.array([f"d{document:02}".encode() for document in best.ravel()])
+        runs[f"r{run}"] = RankedLists(tuple(topics), np.arange(TOPICS + 1) * DEPTH, docnos)
+    pool = build_pool(topics, runs, depth=DEPTH)
+    documents = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
+    return pool, (documents == wanted[pool.topic]).astype(np.int64)
+
+
+def shares_held(pool: Pool, grades: np.ndarray, measure: Measure) -> tuple[float, float]:
+    """How many values and how many differences, of those that are told, are where it is told."""
+    truth, first = true_values(pool, grades=grades, measure=measure), np.triu_indices(RUNS, k=1)
+    plan = plan_of(pool, measure, budget=len(pool) // 10, batches=10)
+    values, differences = [], []
+    for trial in range(TRIALS):
+        drawn, labels = played(pool, grades, plan, seed=f"k{trial}")
+        found = evaluate(pool, drawn, labels=labels, measures=[measure], max_grade=3).results[0]
+        shown, ranking = found.estimate, found.ranking
+        held = (shown.low <= truth) & (truth <= shown.high)
+        values.append(held[shown.unknown == 0])
+        off = np.abs(ranking.difference - np.subtract.outer(truth, truth)) <= ranking.margin
+        differences.append(off[first][ranking.unknown[first] == 0])
+    return float(np.mean(np.concatenate(values))), float(np.mean(np.concatenate(differences)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", [AP, parse_measure("nDCG@20")], ids=str)
+def test_what_topics_without_a_find_hold_is_allowed_for(
+    known_items: tuple, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin goes by what is told of these topics alone."""
+    values, differences = shares_held(*known_items, measure)
+    assert values > 0.92
+    assert differences > 0.95
+    monkeypatch.setattr(Beyond, "less", lambda _, told, *_given: np.zeros(told.shape[1]))
+    assert shares_held(*known_items, measure)[1] < 0.9
