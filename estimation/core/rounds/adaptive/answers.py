@@ -219,14 +219,10 @@ class _Question:
         return OfAllRuns.of(line.at.covariance(measure), found, sampled=sampled, goal=goal)
 
     def _estimated(self, scope: Scope, measure: Measure) -> tuple[SteadySlopes, RatioEstimate]:
-        weights, pairs, rows = self.weights, self.pairs, self.rows
-        line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
-        if scope.pool is not self.frame.pool:  # those of the round: the same, whoever is asked for
-            of_round = Scope.of(self.frame.pool)
-            whole = at_outlook(of_round, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
-            line = replace(line, bounds=whole.bounds)
-        found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
-        return line, found
+        asked = scope, self.weights, measure
+        pairs, rows, of_round = self.pairs, self.rows, Scope.of(self.frame.pool)
+        line = at_outlook(*asked, self.of_ratios, pairs=pairs, rows=rows, of_round=of_round)
+        return line, estimate_ratio(self.frame, *asked, line, pairs=pairs, rows=rows)
 
     def _of_goal(self, scope: Scope) -> BoolArray:
         """Which runs of a scope the goal is about."""

@@ -58,7 +58,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ...arrays import FloatArray, column_sums, share_of
+from ...arrays import FloatArray, added, column_sums, share_of
 from ...estimates.estimators import Totals, finds_of
 from ...estimates.products import cross_product
 from ...estimates.ratio_labels import (
@@ -68,7 +68,7 @@ from ...estimates.ratio_labels import (
     by_levels,
     levels_reached,
 )
-from ...estimates.ratio_lines import Frame, Gains, Tangent, added
+from ...estimates.ratio_lines import Frame, Gains, Tangent
 from ...estimates.ratio_moments import label_noise
 from ...inference.ratio_outlook import DAMPING, AtOutlook, chance_of_nothing, levels_of
 from .beyond import Beyond
@@ -268,11 +268,13 @@ def at_outlook(
     *,
     pairs: IntArray,
     rows: LabelRows,
+    of_round: Scope | None = None,
 ) -> SteadySlopes:
     """Linearize a ratio where judged pairs have their labels, and others what is expected of them.
 
     What the batches may have missed of a pair is the difference from the mean of what they
-    predicted of it.
+    predicted of it. Slopes are bounded by the runs of the round, whoever is asked for; by default
+    these are the runs of the scope.
     """
     pool, every = scope.pool, np.arange(len(scope.pool))
     levels, gain, expected = reach_expected(scope, measure, outlook)
@@ -289,7 +291,10 @@ def at_outlook(
     nothing = chance_of_nothing(tangent.frame, reach[0])
     nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
     at = AtOutlook(tangent, spread, *moments, nothing)
-    return SteadySlopes(at, at.bounds(measure), labels, missed)
+    if of_round is None or of_round.pool is pool:
+        return SteadySlopes(at, at.bounds(measure), labels, missed)
+    whole = at_outlook(of_round, weights, measure, outlook, pairs=pairs, rows=rows)
+    return SteadySlopes(at, whole.bounds, labels, missed)
 
 
 def reach_expected(
