@@ -1,4 +1,4 @@
-"""Ratios of adaptive rounds where every topic has one relevant document, mostly not found."""
+"""Ratios of adaptive rounds where topics have one relevant document, or one run all that is."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values
@@ -61,3 +62,35 @@ def test_what_topics_without_a_find_hold_is_allowed_for(
     assert differences > 0.95
     monkeypatch.setattr(Beyond, "less", lambda _, told, *_given: np.zeros(told.shape[1]))
     assert shares_held(*known_items, measure)[1] < 0.9
+
+
+# ------------------------------------------------------------ one run, nearly all of it judged
+
+
+def share_of_samples(pool: Pool, grades: np.ndarray, *, trials: int = 12) -> float:
+    """How often AP of the one run is where it is told."""
+    truth, held = true_values(pool, grades=grades, measure=AP), []
+    plan = plan_of(pool, AP, budget=round(0.9 * len(pool)), batches=10)
+    for trial in range(trials):
+        drawn, labels = played(pool, grades, plan, seed=f"a{trial}")
+        found = evaluate(pool, drawn, labels=labels, measures=[AP], max_grade=3).results[0].estimate
+        assert found.unknown[0] == 0
+        held.append(found.low[0] <= truth[0] <= found.high[0])
+    return float(np.mean(held))
+
+
+@pytest.mark.slow
+def test_values_allow_for_counts_that_are_not_below_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator, depth, topics = np.random.default_rng(9), 30, [f"t{at:02}" for at in range(25)]
+    relevant = generator.choice(3, size=(25, 60), p=(0.8, 0.15, 0.05))
+    best = np.argsort(-(relevant + generator.normal(size=relevant.shape)), axis=1)[:, :depth]
+    docnos = np.array([f"d{document:02}".encode() for document in best.ravel()])
+    lists = RankedLists(tuple(topics), np.arange(26) * depth, docnos)
+    pool = build_pool(topics, {"a": lists}, depth=depth)
+    documents = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
+    grades = relevant[pool.topic, documents]
+    assert share_of_samples(pool, grades) > 0.9
+    monkeypatch.setattr(ratios, "lowered", lambda _line, _of, told: np.zeros(told.shape[1]))
+    assert share_of_samples(pool, grades) < 0.6

@@ -31,11 +31,14 @@ class BiasLeft:
     of_overlooked : ndarray of float64, shape (k,), or None
         What is told of topics in which nothing relevant was found, less what sums over all topics
         say of them (`rounds.adaptive.beyond`): an error of its own, of values and of differences.
+    of_counts : ndarray of float64, shape (k,), or None
+        By how much values are lower as counts are not taken below what was found: another one.
     """
 
     of_differences: FloatArray
     of_values: FloatArray
     of_overlooked: FloatArray | None = None
+    of_counts: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

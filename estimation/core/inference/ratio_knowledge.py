@@ -25,7 +25,8 @@ topics, a value loses n / (1 - n) of what is left of it. What all that leaves ov
 is added to the variances as l_j l_l: the errors of a value then have the root mean square
 sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. What
 rounds that learn tell too little of topics without a find (`BiasLeft.of_overlooked`) is allowed for
-in the same way, by itself. Unless every
+in the same way, by itself; and by how much their values are lower as counts are not taken below
+what was found (`BiasLeft.of_counts`), for which nothing is withheld. Unless every
 pair is certain, a value is moreover never taken for more exact than `INEXACT` of itself: a relevant
 document that nobody expects can change the ideal list of a topic.
 
@@ -153,11 +154,17 @@ def knowledge_at(
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
-    short = np.zeros_like(apart) if left.of_overlooked is None else left.of_overlooked
-    expected = spread + np.multiply.outer(apart, apart) + np.multiply.outer(short, short) + shared
+    short, lower = (
+        np.zeros_like(apart) if each is None else each
+        for each in (left.of_overlooked, left.of_counts)
+    )
+    expected = (
+        spread + shared + sum(np.multiply.outer(each, each) for each in (apart, short, lower))
+    )
     most = np.maximum(np.abs(left.of_values), np.abs(short))
     biased = most > MOST_BIAS * np.sqrt(of_values)
-    of_values = of_values + short**2 + (left.of_values**2 if of_all is None else apart**2 + shared)
+    of_values = of_values + (left.of_values**2 if of_all is None else apart**2 + shared)
+    of_values = of_values + short**2 + lower**2
     most = np.maximum(*(np.abs(np.subtract.outer(each, each)) for each in (apart, short)))
     unclear = most > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
     unclear |= _vague_differences(found, expected)
