@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from .estimates import ActiveEstimate
 
-LEAST_FOUND = 30.0  # relevant documents in a topic, see `too_few_found`
+LEAST_FOUND = 35.0  # relevant documents in a topic, see `too_few_found`
 
 
 def too_few_found(measure: Measure, found: ActiveEstimate, documents: IntArray) -> bool:
     """Say whether AP and Rprec are withheld, as the bias they keep is too large for intervals.
 
     In every topic it falls with the relevant documents found, of which there is one more by
-    chance, and with the share of its `documents`, (T,), that nobody judged: of a census nothing is
-    left. Values do not depend on it.
+    chance, and with the square of the share of its `documents`, (T,), that nobody judged: fewer
+    were missed, and those that were found weigh less. Of a census nothing is left. Values do not
+    depend on it.
     """
     if measure.family != "ratio":
         return False
     left = 1.0 - found.judged / np.maximum(documents, 1)
-    return bool((left / (found.found + 1.0)).mean() > 1.0 / LEAST_FOUND)
+    return bool((left**2 / (found.found + 1.0)).mean() > 1.0 / LEAST_FOUND)
 
 
 def withheld(found: EstimatorResult) -> EstimatorResult:
