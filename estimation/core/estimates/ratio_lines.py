@@ -218,15 +218,16 @@ def _within_count(frame: Frame) -> Numerator:
     topic = frame.cell // frame.runs
 
     def numerator(number: FloatArray) -> FloatArray:
-        return frame.per_cell(value * _share_within(frame.rank, number[topic]))
+        return frame.per_cell(value * share_within(frame.rank, number[topic]))
 
     low, high = count.bracket(count.step)
     by_count = (numerator(high[0]) - numerator(low[0])) / (high[0] - low[0])[:, None]
-    slope = _share_within(frame.rank, count.number[0][topic])
+    slope = share_within(frame.rank, count.number[0][topic])
     return Numerator(frame.per_cell(value * slope), slope, by_count)
 
 
-def _share_within(rank: FloatArray, number: FloatArray) -> FloatArray:
+def share_within(rank: FloatArray, number: FloatArray | float) -> FloatArray:
+    """Which ranks are the first ones: of a number that is not whole, the next one in part."""
     return np.clip(number - rank + 1.0, 0.0, 1.0)
 
 

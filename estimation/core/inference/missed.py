@@ -13,7 +13,7 @@ from .intervals import difference_variances, normal_quantile
 from .poisson_numbers import poisson_quantiles
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray
+    from ..arrays import FloatArray, IntArray
 
 MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
 
@@ -50,10 +50,8 @@ class Missed:
         """
         runs = len(self.step)
         error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
-        first, second = np.triu_indices(runs, k=1)
-        step = np.maximum(self.step[first], self.step[second])
-        expected = difference_variances(self.squares)[first, second]
-        number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
+        first, second, step, expected = self._of_pairs()
+        number = share_of(expected, of=step**2)
         some = np.flatnonzero(-np.expm1(-number) > error)
         number, step = number[some], step[some]
         beyond = poisson_quantiles(1.0 - error, number) + 0.5 - number
@@ -70,10 +68,8 @@ class Missed:
         Of what is left of two runs, so much counts as they differ in, and of two that nothing tells
         apart none.
         """
-        first, second = np.triu_indices(len(self.step), k=1)
-        step, own = np.maximum(self.step[first], self.step[second]), np.diag(self.squares)
-        expected = difference_variances(self.squares)[first, second]
-        number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
+        first, second, step, expected = self._of_pairs()
+        number, own = share_of(expected, of=step**2), np.diag(self.squares)
         if self.left is not None:
             apart = np.minimum(share_of(expected, of=own[first] + own[second]), 1.0)
             number += apart * np.maximum(self.left[first], self.left[second])
@@ -83,6 +79,12 @@ class Missed:
         least = np.zeros_like(self.squares)
         least[first[some], second[some]] = least[second[some], first[some]] = beyond * step[some]
         return least
+
+    def _of_pairs(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """Both runs of every two, the larger step, and what is expected of the difference."""
+        first, second = np.triu_indices(len(self.step), k=1)
+        step = np.maximum(self.step[first], self.step[second])
+        return first, second, step, difference_variances(self.squares)[first, second]
 
     def least_reach(self, *, confidence: float) -> FloatArray:
         """Return how far at least values may lie above their estimates, shape (k,).

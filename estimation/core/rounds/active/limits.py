@@ -25,8 +25,8 @@ def too_few_found(measure: Measure, found: ActiveEstimate, documents: IntArray) 
 
     In every topic it falls with the relevant documents found, of which there is one more by
     chance, and with the square of the share of its `documents`, (T,), that nobody judged: fewer
-    were missed, and those that were found weigh less. Of a census nothing is left. Values do not
-    depend on it.
+    were missed, and those that were found weigh less. Of a census nothing is left. No value
+    depends on it; whether values are told does, on how much was found.
     """
     if measure.family != "ratio":
         return False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from scipy import sparse
 
+from ...estimates.ratio_lines import share_within
 from .expected import Linearized
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def topic_line(
     if measure.name == "AP":
         slope = _precision_slopes(sample, utility)
     elif measure.name == "Rprec":
-        slope = _within(lists.rank, result.scale)
+        slope = share_within(lists.rank, result.scale)
     else:
         lengths = np.diff(lists.run_start)[lists.run]
         slope = measure.weights(lists.rank, lengths=lengths)
@@ -140,7 +141,7 @@ def _r_precision(sample: TopicSample, y: FloatArray) -> TopicResult:
     around rank R^, taken from the ranks between R^/2 and 3 R^/2."""
     share = y * sample.weights.single
     relevant = float(share.sum())
-    inside = _within(sample.rank, relevant) * y[:, None]
+    inside = share_within(sample.rank, relevant) * y[:, None]
     near = (np.abs(sample.rank - relevant) <= relevant / 2.0).astype(np.float64)
     shared = added_products(near, share / max(relevant, 1.0))
     density = np.minimum(np.diag(shared), 1.0)
@@ -148,14 +149,6 @@ def _r_precision(sample: TopicSample, y: FloatArray) -> TopicResult:
     result = _ratio(sample.weights, y, numerator, inside + np.multiply.outer(y, density))
     spread = shared - np.multiply.outer(density, density)
     return replace(result, level=result.level - density, density=spread)
-
-
-def _within(rank: FloatArray, number: float) -> FloatArray:
-    """Which ranks are the first ones: of a number that is not whole, the next one in part.
-
-    Else an estimate just below the true number would lose the last rank that counts.
-    """
-    return np.clip(number - rank + 1.0, 0.0, 1.0)
 
 
 def _ratio(
