@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from estimation.conclusions import pair_states, what_next
+from estimation.core.inference.single import ends
 from estimation.core.inference.unknown import Reason
 from estimation.selectors import Pairwise, RankedRun, RankingTable, pairwise
 from estimation.unknown import name_of
@@ -29,7 +30,9 @@ class RunComparison:
     """The difference of two runs, first less second; no numbers where it is not known.
 
     ``state``: one of `conclusions.STATES`, ``next``: what it means where nothing is settled.
-    ``within``: by how much the two differ at most, if they are equivalent, else 0.
+    ``within``: by how much the two differ at most, if they are equivalent, else 0. ``settled``:
+    whether what was judged settles which is better, whatever the other documents are; the interval
+    then ends at 0 where it would go on.
     """
 
     measure: str
@@ -46,6 +49,7 @@ class RunComparison:
     state: str = ""
     next: str = ""
     within: float = 0.0
+    settled: bool = False
 
 
 def compare(table: RankingTable, first: str, second: str) -> RunComparison | None:
@@ -60,21 +64,24 @@ def compare(table: RankingTable, first: str, second: str) -> RunComparison | Non
     difference = table.estimated[first] - table.estimated[second]
     states = pair_states(table.round, pairs)
     state, more = str(states.state[i, j]), float(states.more[i, j])
+    verdict, adjusted = int(pairs.verdicts[i, j]), float(pairs.adjusted_p[i, j])
+    low, high = ends(difference, margin, adjusted)
     return RunComparison(
         measure=table.measure,
         first=rows[first],
         second=rows[second],
         difference=difference if known else None,
-        low=difference - margin if known else None,
-        high=difference + margin if known else None,
-        adjusted_p=float(pairs.adjusted_p[i, j]),
-        verdict=int(pairs.verdicts[i, j]),
+        low=low if known else None,
+        high=high if known else None,
+        adjusted_p=adjusted,
+        verdict=verdict,
         topics=_by_topic(table.round.campaign, pairs, i, j) if known else [],
         unknown=name_of(reason),
         unknown_why=table.purpose.of_difference(reason, first, second),
         state=state,
         next=what_next(state, more, equivalence=pairs.equivalence is not None),
         within=pairs.within(first, second),
+        settled=verdict != 0 and adjusted == 0.0,
     )
 
 

@@ -56,6 +56,10 @@ class ComparedRow(UnknownRow):
     verdict = IntegerField(help_text="1: the first is surely better; -1: surely worse; 0: open.")
     state = serializers.ChoiceField(STATES, help_text="As in GET ranking/?pairs=1.")
     next = CharField(help_text="What that means, in a sentence; empty where it is settled.")
+    settled = serializers.BooleanField(
+        help_text="Whether what was judged settles which is better, whatever the other documents "
+        "are: no share of the error goes into it, and the interval ends at 0."
+    )
     within = Number(help_text="By how much equivalent runs differ at most; else 0.")
     topics = TopicDifferenceRow(
         many=True,

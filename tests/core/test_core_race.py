@@ -253,6 +253,17 @@ def test_nobody_races_where_all_is_certain(large: tuple) -> None:
     assert race_of(found, goals.winner(*large[0].runs[:3])) is None
 
 
+def test_who_is_settled_to_be_worse_is_out_of_the_race(large: tuple) -> None:
+    """As p-values of 0 say, however wide the standard error is; a thousandth is for all alike."""
+    found = told_by_hand(large, [0.0, 0.1, 2.0])
+    adjusted = found.ranking.adjusted_p.copy()
+    adjusted[0, 1] = adjusted[1, 0] = 0.0
+    settled = replace(found, ranking=replace(found.ranking, adjusted_p=adjusted))
+    before, after = (race_of(each, goals.winner(*large[0].runs[:3])) for each in (found, settled))
+    assert before.priority[1] > 100 * before.priority[2]
+    assert after.priority[1:3].tolist() == [500, 999_500]
+
+
 @pytest.mark.slow
 def test_what_was_saved_is_the_same_race(large: tuple, tmp_path) -> None:
     pool, grades = large

@@ -381,6 +381,35 @@ def test_programs_are_told_the_same(judged: Round) -> None:
     assert [by_default[name]["run"] for name in ("first", "second")] == leading
 
 
+@pytest.mark.slow
+def test_what_was_judged_settles_a_difference(campaign: Campaign) -> None:
+    """100 of 117 pairs are judged; stored as p = 0, and told as what it is."""
+    made = {"goal": "absolute", "measure": "P@10", "extra_share": 0.0}
+    row = evaluation.drawn(campaign, budget=100, batch_size=100, **made)
+    evaluation.judge(campaign, row.draws.count())
+    table = table_of(row)
+    pairs = table.pairs or selectors.pairwise(table.estimate_set, table.measure)
+    settled = np.argwhere((pairs.adjusted_p == 0.0) & (pairs.verdicts == 1))
+    better, worse = (pairs.runs[at] for at in settled[0])
+    for found, verdict in ((compared(row, better, worse), 1), (compared(row, worse, better), -1)):
+        assert found.settled
+        assert found.verdict == verdict
+    there, asked = address("compare", campaign, 1), {"first": better, "second": worse}
+    page = text(as_role("organizer", campaign).get(there, asked))
+    assert f"{better} is surely better than {worse}" in page
+    assert "What was judged settles it" in page
+    assert "may not be enough" not in page
+    client = rest.client_of(campaign.created_by)
+    base = f"/api/campaigns/{campaign.slug}/comparison/"
+    assert client.get(base, asked).json()["comparison"]["settled"] is True
+    undecided = np.argwhere(pairs.verdicts + np.eye(len(pairs.runs), dtype=int) == 0)[0]
+    first, second = (pairs.runs[at] for at in undecided)
+    assert not compared(row, first, second).settled
+    assert "settles it" not in text(
+        as_role("organizer", campaign).get(there, {"first": first, "second": second})
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "field"),
     [("first=nobody", "first"), ("first=run1&second=run1", "second"), ("second=x", "second")],

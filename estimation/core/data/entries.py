@@ -115,12 +115,11 @@ def _find(pool: Pool, rank: int) -> Entries:
     return Entries(ends, places.astype(narrow), among.run[entry], among.rank[entry])
 
 
-def number_of_entries(pool: Pool, measure: Measure) -> int:
-    """Return how many entries of a pool `weights_of` all its pairs looks at."""
+def counted_entries(pool: Pool, measure: Measure) -> Entries:
+    """Return the entries of all N pairs that `weights_of` looks at."""
     table = pool.rank_weights(measure)
-    if table is None:
-        return len(pool.run)
-    return len(entries_down_to(pool, last_of(table, share=ROUNDING)).run)
+    last = pool.depth if table is None else last_of(table, share=ROUNDING)
+    return entries_down_to(pool, last)
 
 
 def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArray) -> SparseMatrix:

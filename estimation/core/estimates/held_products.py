@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import pieces
-from ..data.entries import number_of_entries, weights_of
+from ..data.entries import counted_entries, weights_of
 from ..data.kept import kept, nbytes
 from .products import BLOCK_PAIRS, cross_product, cross_products
 from .rows import first_rows, those_many_first
@@ -172,7 +172,7 @@ class JudgedProducts:
         No judgment is in these, so that they are kept for the next one. Sums over few pairs are
         those of `products.cross_product`, with the same bits whatever other runs there are.
         """
-        entries = number_of_entries(pool, measure)
+        entries = len(counted_entries(pool, measure).run)
         worth = len(pairs) > BLOCK_PAIRS and entries <= min(MOST_ENTRIES, HELD * weights.nnz)
         if not worth:
             return cls(weights, pairs, None, len(pool))

@@ -12,6 +12,7 @@ from scipy import special
 from ..arrays import BoolArray, FloatArray, IntArray, check_confidence, refuse
 from .intervals import ROUNDING, Bound, student_quantile
 from .multiplicity import holm, largest_deviates, mirrored
+from .settled import no_wider
 from .uncertainty import AS_NORMAL, variances_of_differences
 from .unknown import Reason, Reasons, all_known
 
@@ -78,6 +79,7 @@ def rank_runs(
     unknown: Reasons | None = None,
     few: BoolArray | None = None,
     slack: FloatArray | None = None,
+    surely: FloatArray | None = None,
     bound: Bound | None = None,
 ) -> Ranking:
     """Compare every two runs and rank them all.
@@ -87,6 +89,11 @@ def rank_runs(
     procedure, over all k (k - 1) / 2 pairs: the probability of any false verdict is at most
     1 - confidence. Run j's rank is then at least 1 + #(surely better than j) and at most
     k - #(surely worse than j).
+
+    A difference that is `surely` above 0 has p = 0: it is the first to be rejected, and the others
+    are compared without it. That needs no part of the error. Whatever else is settled, all true
+    hypotheses are among those that are left, so that the largest deviate of these is not larger.
+    It gives a verdict where the estimate is on its side, so that no verdict is against the order.
 
     Parameters
     ----------
@@ -116,6 +123,8 @@ def rank_runs(
         By how much the true difference, row less column, may be smaller than what is estimated,
         because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
         difference has beyond it counts as evidence, so that verdicts hold whatever the rest is.
+    surely : ndarray of float64, shape (k, k), optional
+        What true differences, row less column, are at least for certain (`settled`).
     bound : Bound, optional
         A guarantee for the differences: p-values and margins are then by it, not by t.
 
@@ -135,14 +144,19 @@ def rank_runs(
     if bound is None:
         margin = _margins(se, df, confidence)
         margin = margin if least_margin is None else np.maximum(margin, least_margin)
-        adjusted = largest_deviates(
-            _p_values(certain, se if least is None else np.maximum(se, least), df),
-            covariance if expected is None else covariance + expected,
-            error=1.0 - confidence,
-        )
+        single = _p_values(certain, se if least is None else np.maximum(se, least), df)
     else:
-        adjusted = holm(guaranteed_p_values(certain, bound))
         margin = np.maximum(bound.below(confidence), bound.above(confidence))
+        single = guaranteed_p_values(certain, bound)
+    if surely is not None:
+        settled = (surely > 0.0) & (difference > 0.0) & (unknown == Reason.KNOWN)
+        single = np.where(settled | settled.T, 0.0, single)
+        margin = no_wider(margin, difference, surely)
+    if bound is None:
+        errors = covariance if expected is None else covariance + expected
+        adjusted = largest_deviates(single, errors, error=1.0 - confidence)
+    else:
+        adjusted = holm(single)
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
     rank = np.empty(len(tags), dtype=np.int64)
     rank[order] = np.arange(1, len(tags) + 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .equivalence import SHARE, Equivalence
 from .intervals import student_quantile
+from .settled import no_wider
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
@@ -23,6 +24,7 @@ def equivalence(
     slack: FloatArray,
     least: FloatArray | None = None,
     few: BoolArray | None = None,
+    surely: FloatArray | None = None,
     bound: Bound | None = None,
 ) -> Equivalence:
     """Return the simultaneous intervals of all differences; see the module's text.
@@ -41,6 +43,8 @@ def equivalence(
         As for `rank_runs`.
     few : ndarray of bool, shape (k, k), optional
         As for `rank_runs`: intervals of these differences are never within what is negligible.
+    surely : ndarray of float64, shape (k, k), optional
+        As for `rank_runs`: no interval reaches beyond what is certain, or lies outside of it.
     bound : Bound, optional
         As for `rank_runs`.
     """
@@ -56,7 +60,10 @@ def equivalence(
         apart = np.where(few, 2.0 * within, 0.0)
         below, above = np.maximum(below, apart), np.maximum(above, apart)
     low = ranking.difference - below - slack
-    return Equivalence(within, low, ranking.difference + above + slack.T)
+    high = ranking.difference + above + slack.T
+    if surely is not None:
+        low, high = (np.clip(end, surely, -surely.T) for end in (low, high))
+    return Equivalence(within, low, high)
 
 
 def margins(
@@ -64,9 +71,12 @@ def margins(
     confidence: float,
     bound: Bound | None = None,
     least: FloatArray | None = None,
+    surely: FloatArray | None = None,
 ) -> FloatArray:
     """Return half widths of the differences, each taken alone, as `Ranking.margin`, (k, k)."""
     if bound is not None:
-        return np.maximum(bound.below(confidence), bound.above(confidence))
-    reach = student_quantile(ranking.difference_df, confidence=confidence)
-    return np.maximum(reach * ranking.difference_se, 0.0 if least is None else least)
+        margin = np.maximum(bound.below(confidence), bound.above(confidence))
+    else:
+        reach = student_quantile(ranking.difference_df, confidence=confidence)
+        margin = np.maximum(reach * ranking.difference_se, 0.0 if least is None else least)
+    return margin if surely is None else no_wider(margin, ranking.difference, surely)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.labels import pair_labels
 from ..inference.equivalence import VERDICTS, verdict_confidence
 from ..inference.out_of_reach import OutOfReach
 from ..inference.ranks import rank_runs
+from ..inference.settled import least_differences
 from ..inference.simultaneous import equivalence, margins
 from ..inference.slack import slack
 from .results import MeasureResult
@@ -17,7 +20,8 @@ from .results import MeasureResult
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..arrays import BoolArray, FloatArray
+    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..data.labels import LabelRows
     from ..data.scope import Scope
     from ..inference.equivalence import Equivalence
     from ..inference.ranks import Ranking
@@ -27,16 +31,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What runs are compared by, under every measure: what is asked, and what was out of reach."""
+    """What runs are compared by, under every measure: what is asked, and what was out of reach.
+
+    Attributes
+    ----------
+    scope : Scope
+    asked : Asked
+    out : OutOfReach
+    judged : ndarray of int64, shape (n,)
+        The judged pairs, of the scope's.
+    rows : LabelRows
+        Their judgments, sorted by (pair, grade); `pair` counts positions in `judged`.
+    """
 
     scope: Scope
     asked: Asked
     out: OutOfReach
+    judged: IntArray
+    rows: LabelRows
 
     @classmethod
-    def of(cls, scope: Scope, asked: Asked, eligible: BoolArray) -> Comparison:
+    def of(
+        cls,
+        scope: Scope,
+        asked: Asked,
+        eligible: BoolArray,
+        *,
+        judged: IntArray,
+        rows: LabelRows,
+    ) -> Comparison:
         """Return that of a scope's runs; `eligible`, (M,), are the pairs that could be judged."""
-        return cls(scope, asked, OutOfReach.of(scope.pool, eligible))
+        return cls(scope, asked, OutOfReach.of(scope.pool, eligible), judged, rows)
 
     def result(
         self,
@@ -76,7 +101,8 @@ class Comparison:
         """
         sign = -1.0 if measure.lower_is_better else 1.0
         within, confidence = self.asked.within(measure), self.asked.at_this_look
-        ranking = rank_runs(
+        ranked = partial(
+            rank_runs,
             sign * shown.value,
             covariance=shown.covariance,
             expected=shown.expected,
@@ -92,6 +118,10 @@ class Comparison:
             slack=stand_back,
             bound=shown.difference_bound,
         )
+        ranking = ranked()
+        surely = self._surely(measure, runs, ranking)
+        if surely is not None:
+            ranking = ranked(surely=surely)
         found = None
         if within:
             found = equivalence(
@@ -101,11 +131,37 @@ class Comparison:
                 slack=stand_back,
                 least=shown.difference_least,
                 few=shown.difference_few,
+                surely=surely,
                 bound=shown.difference_bound,
             )
-            alone = margins(ranking, confidence, shown.difference_bound, shown.difference_margin)
+            alone = margins(
+                ranking,
+                confidence,
+                shown.difference_bound,
+                shown.difference_margin,
+                surely=surely,
+            )
             ranking = replace(ranking, margin=alone)
         return self._as_told(ranking, sign, within), found and found.turned(sign)
+
+    def _surely(
+        self, measure: Measure, runs: tuple[str, ...], ranking: Ranking
+    ) -> FloatArray | None:
+        """What differences without a verdict are at least, whatever was not judged."""
+        if measure.family != "gain":
+            return None
+        at, pool = self.scope.positions(runs), self.scope.pool
+        asked = np.zeros((len(pool.runs), len(pool.runs)), dtype=np.bool_)
+        asked[np.ix_(at, at)] = (ranking.verdicts == 0) & (ranking.difference > 0.0)
+        found = least_differences(
+            pool,
+            measure,
+            pairs=self.judged,
+            labels=pair_labels(self.rows, pairs=len(self.judged), measure=measure),
+            max_grade=self.asked.max_grade,
+            asked=asked,
+        )
+        return None if found is None else found[np.ix_(at, at)]
 
     def _as_told(self, ranking: Ranking, sign: float, within: float) -> Ranking:
         """P-values that hold at all looks at once: over the share of the error of this one.

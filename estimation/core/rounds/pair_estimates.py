@@ -124,7 +124,7 @@ class _Question:
         else:
             outlook = fit_outlook(scope.pool, over, rows, max_grade=asked.max_grade)
         reach = Reach(scope.pool, over.pair, over.inclusion)
-        comparison = Comparison.of(scope, asked, over.inclusion > 0.0)
+        comparison = Comparison.of(scope, asked, over.inclusion > 0.0, judged=over.pair, rows=rows)
         return cls(scope, drawn, over, rows, asked, outlook, reach, comparison)
 
     @cached_property

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.ranked_lists import PoolError, RankedLists
+from estimation.core.inference.single import ends
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
@@ -247,12 +248,15 @@ def _difference(result: MeasureResult, purpose: Purpose, place: int, other: int)
     ranking, reason = result.ranking, int(result.ranking.unknown[place, other])
     value, margin = float(ranking.difference[place, other]), float(ranking.margin[place, other])
     se = float(ranking.difference_se[place, other])
-    numbers = {"value": value, "low": value - margin, "high": value + margin, "se": se}
+    adjusted = float(ranking.adjusted_p[place, other])
+    low, high = ends(value, margin, adjusted)
+    numbers = {"value": value, "low": low, "high": high, "se": se}
     return {
         "tag": result.runs[other],
         **{name: None if reason else _known(number) for name, number in numbers.items()},
-        "adjusted_p": _known(float(ranking.adjusted_p[place, other])),
+        "adjusted_p": _known(adjusted),
         "verdict": int(ranking.verdicts[place, other]),
+        "settled": bool(ranking.verdicts[place, other]) and adjusted == 0.0,
         **_equivalent(result, place, other),
         "unknown": name_of(reason),
         "unknown_why": purpose.of_difference(reason, result.runs[place], result.runs[other]),

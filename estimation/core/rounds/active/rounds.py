@@ -13,7 +13,7 @@ import numpy as np
 
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
-from ...data.labels import LabelRows
+from ...data.labels import LabelRows, select_rows
 from ...estimates.estimators import effective_sample_size
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
@@ -274,7 +274,11 @@ class ActiveRound(DrawnRound):
             )
             for code, form in FORMS.items()
         }
-        comparison = Comparison.of(scope, asked, ~scope.added)
+        pairs = np.sort(state.pair)
+        chosen = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=asked.max_grade)
+        comparison = Comparison.of(
+            scope, asked, ~scope.added, judged=scope.place[pairs], rows=chosen
+        )
         documents = np.bincount(scope.sampled.topic, minlength=len(scope.sampled.topics))
         results = (
             _result(

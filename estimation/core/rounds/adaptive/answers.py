@@ -146,7 +146,7 @@ class _Question:
             planned,
             over,
             Reach(scope.pool, over.pair, scope.spread(counted)),
-            Comparison.of(scope, asked, over.inclusion > 0.0),
+            Comparison.of(scope, asked, over.inclusion > 0.0, judged=over.pair, rows=rows),
         )
 
     @cached_property

@@ -12,7 +12,7 @@ known better than by its standard error. (The largest itself is what best-arm id
 minimizes: Garivier and Kaufmann 2016, and Soare, Lazaric and Munos 2014 where runs share pairs, as
 here.) It lets a run go that lies four standard errors behind, and at once takes it back when it
 catches up; runs that a verdict has put out are not struck off, because a verdict of one batch may
-be gone with the next.
+be gone with the next. Those of which what was judged settles that they are worse are: it stays so.
 
 Where differences up to some size are negligible, the race is over as well when this one is surely
 smaller than that: what is to be told apart from 0 is then the larger of d_j and of what is left of
@@ -75,7 +75,8 @@ def race_of(found: MeasureResult, goal: Goal, *, negligible: float = 0.0) -> Rac
 def _doubts(found: MeasureResult, leader: int, negligible: float) -> FloatArray:
     """How much each difference from the leader matters, (k,), up to a factor.
 
-    Nothing where it is certain: where the runs return the same, say.
+    Nothing where it is certain: where the runs return the same, say, or where what was judged
+    settles it (`inference.settled`).
     """
     shown = found.estimate
     behind = np.abs(found.ranking.difference[leader])
@@ -84,6 +85,7 @@ def _doubts(found: MeasureResult, leader: int, negligible: float) -> FloatArray:
         variance = np.maximum(variance, shown.difference_least[leader] ** 2)
     single = variances(shown.covariance, shown.expected)
     open_ = variance > 2.0 * ROUNDING * (single + single[leader])
+    open_ &= found.ranking.adjusted_p[leader] > 0.0
     gap = np.maximum(behind, negligible - behind) ** 2
     known = shown.difference_unknown[leader] == Reason.KNOWN
     if shown.difference_few is not None:

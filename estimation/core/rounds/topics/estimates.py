@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...data.labels import select_rows
 from ...inference.intervals import (
     degrees_of_freedom,
     student_intervals,
@@ -96,7 +97,15 @@ def estimates_of_topics(
     outside = set(sampled.runs) - set(design.runs) if scope.joins else set()
     runs = tuple(tag for tag in pool.runs if tag not in outside)
     judged, labels = scope.marked(within), scope.labels(asked.labels)
-    comparison = Comparison.of(scope, asked, judged)
+    counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
+    rows = select_rows(
+        asked.labels.chosen(np.isin(asked.labels.pair, counted)),
+        sampled=counted,
+        prefix=counted,
+        max_grade=asked.max_grade,
+        pool=sampled,
+    )
+    comparison = Comparison.of(scope, asked, judged, judged=scope.place[counted], rows=rows)
     results = []
     for measure in asked.measures:
         values = judged_topics(
@@ -114,11 +123,10 @@ def estimates_of_topics(
         results.append(
             _result(comparison, measure, runs, design.estimator, values, drawn, largest, pooled)
         )
-    counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
     return Evaluation(
         batches=design.batches,
         judged_pairs=len(counted),
-        judgments=int(np.isin(asked.labels.pair, counted).sum()),
+        judgments=len(rows.pair),
         draws=drawn.draws,
         confidence=asked.confidence,
         results=tuple(results),
