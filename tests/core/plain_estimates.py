@@ -37,7 +37,7 @@ class Uncompared:
     asked: Asked
 
     @classmethod
-    def of(cls, scope: Scope, asked: Asked, _: BoolArray) -> "Uncompared":
+    def of(cls, scope: Scope, asked: Asked, _: BoolArray, **__: Any) -> "Uncompared":
         return cls(scope, asked)
 
     def result(
