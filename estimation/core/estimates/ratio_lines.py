@@ -240,28 +240,19 @@ def _neighbors(frame: Frame) -> FloatArray:
     if frame.draws is not None:
         return _joint_neighbors(frame, frame.draws, bounds)
     lengths = np.diff(bounds)
-    if len(lengths) and np.all(lengths == lengths[0]):
-        return _full_neighbors(frame, int(lengths[0]))
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    column = np.arange(len(row)) - bounds[row]
-    value = np.zeros((len(lengths), int(lengths.max(initial=0)) + 1))
-    below = value.copy()
-    value[row, column + 1] = frame.expanded[frame.place]
-    below[row, column] = frame.expanded[frame.place] / frame.rank
-    above = np.cumsum(value, axis=1)[row, column]
-    tails = np.cumsum(below[:, ::-1], axis=1)[:, ::-1]
-    return np.asarray(above / frame.rank + tails[row, column + 1], dtype=np.float64)
-
-
-def _full_neighbors(frame: Frame, length: int) -> FloatArray:
-    """The same of lists that are all of one length, which need no padding."""
-    value = frame.expanded[frame.place].reshape(-1, length)
-    rank = frame.rank.reshape(-1, length)
-    below, sums = value / rank, np.zeros_like(value)
-    np.cumsum(value[:, :-1], axis=1, out=sums[:, 1:])
-    sums /= rank
-    sums[:, :-1] += np.cumsum(below[:, :0:-1], axis=1)[:, ::-1]
-    return np.asarray(sums.ravel(), dtype=np.float64)
+    shape = len(lengths), int(lengths.max(initial=0)) + 1  # one more, which is empty
+    at = np.repeat(np.arange(shape[0]) * shape[1] - bounds[:-1], lengths)
+    at += np.arange(len(at))
+    found, rows = frame.expanded[frame.place], np.zeros(shape)
+    rows.ravel()[at + 1] = found
+    near = np.cumsum(rows, axis=1, out=rows).ravel()[at]
+    near /= frame.rank
+    tails = np.zeros(shape)
+    tails.ravel()[at] = np.divide(found, frame.rank, out=found)
+    backward = tails[:, ::-1]
+    np.cumsum(backward, axis=1, out=backward)
+    near += tails.ravel()[at + 1]
+    return near
 
 
 def _joint_neighbors(frame: Frame, draws: DrawChances, bounds: IntArray) -> FloatArray:
