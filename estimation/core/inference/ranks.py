@@ -12,7 +12,7 @@ from scipy import special
 from ..arrays import BoolArray, FloatArray, IntArray, check_confidence, refuse
 from .intervals import ROUNDING, Bound, student_quantile
 from .multiplicity import holm, largest_deviates, mirrored
-from .settled import no_wider
+from .settled import as_far_as_certain
 from .uncertainty import AS_NORMAL, variances_of_differences
 from .unknown import Reason, Reasons, all_known
 
@@ -94,6 +94,8 @@ def rank_runs(
     are compared without it. That needs no part of the error. Whatever else is settled, all true
     hypotheses are among those that are left, so that the largest deviate of these is not larger.
     It gives a verdict where the estimate is on its side, so that no verdict is against the order.
+    Other estimates are tested where they are as near to the truth as is certain, which only makes
+    them err less: one that is on the wrong side for certain has no verdict.
 
     Parameters
     ----------
@@ -139,7 +141,8 @@ def rank_runs(
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
     se = np.sqrt(variances_of_differences(covariance, expected, finds, freedom))
-    certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
+    possible = difference if surely is None else _possible(difference, surely)
+    certain = _without_rounding(possible if slack is None else _beyond(possible, slack), value)
     certain[(unknown != Reason.KNOWN) | (False if few is None else few)] = 0.0
     if bound is None:
         margin = _margins(se, df, confidence)
@@ -151,7 +154,7 @@ def rank_runs(
     if surely is not None:
         settled = (surely > 0.0) & (difference > 0.0) & (unknown == Reason.KNOWN)
         single = np.where(settled | settled.T, 0.0, single)
-        margin = no_wider(margin, difference, surely)
+        margin = as_far_as_certain(margin, difference, surely)
     if bound is None:
         errors = covariance if expected is None else covariance + expected
         adjusted = largest_deviates(single, errors, error=1.0 - confidence)
@@ -212,6 +215,12 @@ def _beyond(difference: FloatArray, slack: FloatArray) -> FloatArray:
         raise ValueError(f"slack must be a matrix of the runs, nowhere below 0, not {slack}")
     ahead = np.where(difference > 0.0, np.maximum(difference - slack, 0.0), 0.0)
     return np.asarray(ahead - ahead.T, dtype=np.float64)
+
+
+def _possible(difference: FloatArray, surely: FloatArray) -> FloatArray:
+    """Differences brought to where they can lie; 0 where that is on the other side."""
+    found = np.clip(difference, surely, -surely.T)
+    return np.where(found * difference > 0.0, found, 0.0)
 
 
 def _without_rounding(difference: FloatArray, value: FloatArray) -> FloatArray:

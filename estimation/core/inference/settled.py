@@ -7,7 +7,10 @@ runs differ may be judged. With K_j what judged pairs add to run j, and utilitie
     D_ij >= K_i - K_j - M * sum over pairs that are not judged of max(0, w_j - w_i),
 
 and where that is above 0 run i is better: for certain, with no share of the error of the verdicts.
-It holds whatever the sample, the moment and the reason to stop are, as it is a sum over facts.
+It holds whatever the sample, the moment and the reason to stop are, as it is a sum over facts. So
+does what a difference is at most. An estimate beyond either is brought to there before it is tested
+(`ranks.rank_runs`): two runs of which all that differs is judged, and to no side's favor, have no
+verdict, however sure their estimates are.
 
 What it asks for is that the utility of a judged pair is known. Where pairs have several labels,
 assessors may disagree, and what counts is the mean over all of them: there nothing is settled.
@@ -31,7 +34,7 @@ from .intervals import ROUNDING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+    from ..arrays import FloatArray, IntArray, SparseMatrix
     from ..data.labels import PairLabels
     from ..data.pool import Pool
     from ..measures.table import Measure
@@ -48,7 +51,7 @@ def least_differences(
     pairs: IntArray,
     labels: PairLabels,
     max_grade: int,
-    asked: BoolArray,
+    than: FloatArray,
 ) -> FloatArray | None:
     """Return by how much runs are better than others at least, whatever is not judged.
 
@@ -63,17 +66,18 @@ def least_differences(
         Of these, under the measure.
     max_grade : int
         The best grade of the scale.
-    asked : ndarray of bool, shape (k, k)
-        Which differences are asked for: those in which the row's run may be better.
+    than : ndarray of float64, shape (k, k)
+        What differences, row less column, are to be more than for anybody to care; infinity where
+        nobody does.
 
     Returns
     -------
     ndarray of float64, shape (k, k), or None
-        What the true difference, row less column, is at least. None if nothing is settled of what
-        is asked for, if it would take long to see, or if the utility of judged pairs is not known:
+        What the true difference is at least; 0 where that is rounding. None if none is more than is
+        asked for, if it would take long to see, or if the utility of judged pairs is not known:
         under measures that are no sums of gains, and where pairs have several labels.
     """
-    if measure.family != "gain" or labels.noise_measured or not asked.any():
+    if measure.family != "gain" or labels.noise_measured or not np.isfinite(than).any():
         return None
     judged = np.zeros(len(pool), dtype=np.bool_)
     judged[pairs] = True
@@ -83,20 +87,24 @@ def least_differences(
     found, best = labels.mean > 0.0, measure.max_utility(max_grade)
     known = _weights(pool, measure, pairs[found]).T @ labels.mean[found]
     ahead = np.subtract.outer(known, known) / best
-    gained = _Left.of(pool, measure, pairs, left).gained(ahead, asked & (ahead > 0.0))
+    gained = _Left.of(pool, measure, pairs, left).gained(ahead - than / best)
     if gained is None:
         return None
-    size = known + total_weights(pool, measure) * best
-    least = (ahead - gained) * best - ROUNDING * np.add.outer(size, size)
-    return least if np.any(asked & (least > 0.0)) else None
+    least, size = (ahead - gained) * best, known + total_weights(pool, measure) * best
+    rounding = ROUNDING * np.add.outer(size, size)
+    least[np.abs(least) <= rounding] = 0.0
+    return least if np.any(least - than > rounding) else None
 
 
-def no_wider(margin: FloatArray, difference: FloatArray, surely: FloatArray) -> FloatArray:
+def as_far_as_certain(margin: FloatArray, difference: FloatArray, surely: FloatArray) -> FloatArray:
     """Return half widths about estimates that reach no further than true differences can lie.
 
-    `surely` as from `least_differences`. All are of shape (k, k), half widths symmetric.
+    Estimates that are beyond have a half width that takes all in. `surely` as from
+    `least_differences`. All are of shape (k, k), half widths symmetric.
     """
-    return np.minimum(margin, np.maximum(difference - surely, -surely.T - difference))
+    farthest = np.maximum(difference - surely, -surely.T - difference)
+    beyond = (difference < surely) | (difference > -surely.T)
+    return np.where(beyond, farthest, np.minimum(margin, farthest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +131,13 @@ class _Left:
         )
         return cls(pool, measure, left, np.maximum(every - by_topic(judged), 0.0))
 
-    def gained(self, ahead: FloatArray, asked: BoolArray) -> FloatArray | None:
-        """Return the sum of max(0, w_j - w_i) over the pairs; None if no difference outruns it.
+    def gained(self, ahead: FloatArray) -> FloatArray | None:
+        """Return the sum of max(0, w_j - w_i) over the pairs; None if nothing ahead outruns it.
 
         It is at least the same of what runs have in each topic, which says enough of most
         differences. Of others a few topics do, pair by pair; so these are looked at part by part.
         """
-        one, other = np.nonzero(asked)
+        one, other = np.nonzero(ahead > 0.0)
         every = slice(0, len(self.weight))
         whole = [self._at_least(every, one[at], other[at]) for at in pieces(len(one), 1 << 10)]
         least, common = np.concatenate([*whole, np.zeros(0)]), np.zeros_like(ahead)

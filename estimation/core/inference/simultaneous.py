@@ -8,7 +8,7 @@ import numpy as np
 
 from .equivalence import SHARE, Equivalence
 from .intervals import student_quantile
-from .settled import no_wider
+from .settled import as_far_as_certain
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
@@ -79,4 +79,4 @@ def margins(
     else:
         reach = student_quantile(ranking.difference_df, confidence=confidence)
         margin = np.maximum(reach * ranking.difference_se, 0.0 if least is None else least)
-    return margin if surely is None else no_wider(margin, ranking.difference, surely)
+    return margin if surely is None else as_far_as_certain(margin, ranking.difference, surely)

@@ -147,19 +147,24 @@ class Comparison:
     def _surely(
         self, measure: Measure, runs: tuple[str, ...], ranking: Ranking
     ) -> FloatArray | None:
-        """What differences without a verdict are at least, whatever was not judged."""
+        """What differences are at least, whatever was not judged; None if that says nothing.
+
+        It says something of runs without a verdict where the better one is so for certain, and
+        where the estimates are further apart than runs can be.
+        """
         if measure.family != "gain":
             return None
         at, pool = self.scope.positions(runs), self.scope.pool
-        asked = np.zeros((len(pool.runs), len(pool.runs)), dtype=np.bool_)
-        asked[np.ix_(at, at)] = (ranking.verdicts == 0) & (ranking.difference > 0.0)
+        difference, than = ranking.difference, np.full((len(pool.runs), len(pool.runs)), np.inf)
+        ahead = np.where((ranking.verdicts == 0) & (difference > 0.0), 0.0, np.inf)
+        than[np.ix_(at, at)] = np.where(difference < 0.0, difference, ahead)
         found = least_differences(
             pool,
             measure,
             pairs=self.judged,
             labels=pair_labels(self.rows, pairs=len(self.judged), measure=measure),
             max_grade=self.asked.max_grade,
-            asked=asked,
+            than=than,
         )
         return None if found is None else found[np.ix_(at, at)]
 
