@@ -21,15 +21,9 @@ def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
 
 def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:
     """Return the first rows of a csr_array, without a copy."""
-    return rows_between(rows, 0, number)
-
-
-def rows_between(rows: SparseMatrix, start: int, end: int) -> SparseMatrix:
-    """Return the rows of a csr_array from one up to another, without a copy of their entries."""
-    ends = rows.indptr[start : end + 1]
-    own = slice(int(ends[0]), int(ends[-1]))
-    entries = rows.data[own], rows.indices[own], ends - ends[0] if start else ends
-    return sparse.csr_array(entries, shape=(end - start, rows.shape[1]))
+    ends = rows.indptr[: number + 1]
+    entries = rows.data[: ends[-1]], rows.indices[: ends[-1]], ends
+    return sparse.csr_array(entries, shape=(number, rows.shape[1]))
 
 
 def many_first(*alike: SparseMatrix, above: int) -> list[SparseMatrix]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import pair_name
+from estimation.core.rounds.adaptive.finds import Finds
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
-from estimation.core.rounds.adaptive.grades import Features, Finds, LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.grades import Features, LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.state import AdaptiveState
 from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row

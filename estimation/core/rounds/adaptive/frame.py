@@ -19,7 +19,7 @@ from ...arrays import (
 )
 from ...data.kept import kept
 from ...sampling.goals import absolute, effective_weights
-from .grades import Features, Finds, LearnedGrades, grade_levels
+from .grades import Features, LearnedGrades, grade_levels
 from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from ...sampling.designs import Design
     from ...sampling.goals import Goal, Race
+    from .finds import Finds
 
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
 MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it

@@ -27,8 +27,7 @@ get a coefficient near 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -37,10 +36,12 @@ from scipy import optimize, sparse, special
 
 from ...arrays import FloatArray, Int32Array, IntArray, SparseMatrix, array_digest, frozen
 from ...data.pool_ranks import best_rank, number_of_runs
-from ...estimates.rows import rows_between
+from .finds import Finds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from ...data.pool import Pool
 
@@ -79,8 +80,9 @@ class Features:
         1 where a run returns a pair.
     pair : ndarray of int64, shape (n,)
         Which pairs of the pool they are, ascending.
-    likeness : csr_array of float32, shape (n, k)
-        1 / sqrt(rank) where a run returns a pair, rows of length 1.
+    likeness : csr_array of float32, shape (n, T k)
+        1 / sqrt(rank) where a run returns a pair, rows of length 1. Runs have columns of their own
+        in every topic, so that sums by topic are one product.
     """
 
     pool: Pool
@@ -104,8 +106,9 @@ class Features:
         columns = frozen(np.stack([one, *map(_standardized, numbers)], axis=1))
         runs = pool.by_pair(np.ones(len(pool.run), dtype=np.int8))
         of_entries = np.repeat(reciprocal, np.diff(pool.indptr))
-        likeness = pool.by_pair(np.sqrt(1.0 / (pool.rank * of_entries)).astype(np.float32))
-        return cls(pool, columns, pool.topic, runs, np.arange(len(pool)), likeness)
+        likeness = np.sqrt(1.0 / (pool.rank * of_entries)).astype(np.float32)
+        every = np.arange(len(pool))
+        return cls(pool, columns, pool.topic, runs, every, _by_topic_and_run(pool, likeness))
 
     def of_pairs(self, pairs: IntArray) -> Features:
         """Return those of n pairs, ascending."""
@@ -157,23 +160,39 @@ class Features:
 
     def neighbors_of(self, some: Features, finds: Finds) -> FloatArray:
         """Return the same of some of the n pairs, shape (m,)."""
-        at, share = np.searchsorted(self.pair, finds.judged), finds.share
-        both = np.stack([share, np.ones(len(share))], axis=1)
-        known, counted = self.likeness[at], np.zeros((len(some.topic), 2))
-        topics, starts = np.unique(self.topic[at], return_index=True)
-        first, last = (np.searchsorted(some.topic, topics, side=side) for side in ("left", "right"))
-        ends = np.append(starts[1:], len(at))[: len(starts)]
-        places = (each.tolist() for each in (first, last, starts, ends))
-        for start, end, judged, until in zip(*places, strict=True):
-            sums = rows_between(known, judged, until).T @ both[judged:until]
-            counted[start:end] = rows_between(some.likeness, start, end) @ sums
-        itself = np.minimum(np.searchsorted(some.pair, finds.judged), len(some.pair) - 1)
-        own = some.pair[itself] == finds.judged
-        counted[itself[own]] -= both[own]
+        counted = some.likeness @ self._sums(finds)
+        itself, judged = some._place(finds.judged)
+        counted[itself] -= finds.both[judged]
         relevant, number = np.maximum(counted, 0.0).T
-        rate = (share.sum() + 0.5) / (len(share) + 1.0)
+        rate = (finds.share.sum() + 0.5) / (len(finds.share) + 1.0)
         others = np.maximum(number - relevant, 0.0) + AS_USUAL * (1.0 - rate)
         return np.asarray(np.log((relevant + AS_USUAL * rate) / others) - special.logit(rate))
+
+    def _sums(self, finds: Finds) -> FloatArray:
+        """Sums of `Finds.both` by topic and run, (T k, 2): the same for all features of a pool."""
+        for pool, found in finds.sums:
+            if pool is self.pool:
+                return found
+        at, _ = self._place(finds.judged)
+        found = np.asarray(self.likeness[at].T @ finds.both, dtype=np.float64)
+        finds.sums[:] = [(self.pool, found)]
+        return found
+
+    def _place(self, pairs: IntArray) -> tuple[IntArray, IntArray | slice]:
+        """Where pairs of the pool, ascending, stand among the n, and which of them do."""
+        if len(self.pair) == len(self.pool):
+            return pairs, slice(None)
+        place = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
+        own = np.flatnonzero(self.pair[place] == pairs)
+        return place[own], own
+
+
+def _by_topic_and_run(pool: Pool, entries: NDArray[np.float32]) -> SparseMatrix:
+    """A row for each pair, and a column for each topic and run."""
+    shape = len(pool), len(pool.topics) * len(pool.runs)
+    narrow = sparse.get_index_dtype(maxval=max(shape[1], len(entries)))
+    place = pool.entry_cell.astype(narrow), pool.indptr.astype(narrow)
+    return sparse.csr_array((entries, *place), shape=shape)
 
 
 def _reciprocal_ranks(pool: Pool) -> FloatArray:
@@ -204,70 +223,6 @@ def _standardized(numbers: FloatArray) -> FloatArray:
     if not spread > 1e-12:
         return np.zeros_like(scaled)
     return np.asarray((scaled - scaled.mean()) / spread, dtype=np.float64)
-
-
-def _nothing() -> IntArray:
-    return frozen(np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class Finds:
-    """What was judged before a batch was planned, and what was found.
-
-    Attributes
-    ----------
-    pair : ndarray of int64, shape (f,)
-        Judged pairs that reach a level, ascending.
-    reach : ndarray of float64, shape (L, f)
-        The shares of their judgments that reach each.
-    judged : ndarray of int64, shape (n,)
-        All judged pairs, ascending; of a stored batch from those before it (`state.with_judged`).
-    """
-
-    pair: IntArray
-    reach: FloatArray
-    judged: IntArray = field(default_factory=_nothing)
-
-    @classmethod
-    def of(cls, judged: IntArray, reached: FloatArray) -> Finds:
-        """Return those of judged pairs with shares of judgments that reach levels, (n, L)."""
-        useful = reached[:, 0] > 0.0
-        return cls(frozen(judged[useful]), frozen(reached[useful].T.copy()), frozen(judged))
-
-    def since(self, before: Finds) -> tuple[IntArray, FloatArray]:
-        """Return the pairs whose shares are others than before, and these, (L, c)."""
-        pair, (was, now) = _side_by_side(len(self.reach), before, self)
-        changed = np.any(was != now, axis=0)
-        return pair[changed], now[:, changed]
-
-    def with_changes(self, pair: IntArray, reach: FloatArray) -> Finds:
-        """Return the same with other shares of some pairs, as `since` tells them."""
-        every, (was, now) = _side_by_side(len(reach), self, Finds(pair, reach))
-        shares = np.where(np.isin(every, pair), now, was)
-        found = shares.any(axis=0)
-        return Finds(frozen(every[found]), frozen(shares[:, found]))
-
-    @property
-    def share(self) -> FloatArray:
-        """The mean share of the judgments of each judged pair that reach a level, (n,)."""
-        found = np.zeros(len(self.judged))
-        found[np.searchsorted(self.judged, self.pair)] = self.reach.mean(axis=0)
-        return found
-
-    @cached_property
-    def digests(self) -> tuple[bytes, ...]:
-        """What they are found by."""
-        return tuple(map(array_digest, (self.judged, self.pair, self.reach)))
-
-
-def _side_by_side(levels: int, *several: Finds) -> tuple[IntArray, list[FloatArray]]:
-    """All pairs that are found in any, and their shares in each, 0 where they are not found."""
-    pair = np.unique(np.concatenate([each.pair for each in several]))
-    shares = [np.zeros((levels, len(pair))) for _ in several]
-    for each, found in zip(several, shares, strict=True):
-        if len(each.pair):
-            found[:, np.searchsorted(pair, each.pair)] = each.reach
-    return pair, shares
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,9 @@ from ...sampling.designs import DESIGN_ARRAYS, Design
 from ...sampling.goals import Race
 from ...sampling.methods import MOST_TOGETHER
 from ...tables import FactSheet
+from .finds import Finds
 from .frame import AdaptiveFrame
-from .grades import Finds, LearnedGrades
+from .grades import LearnedGrades
 from .sampling import AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
