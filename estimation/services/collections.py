@@ -17,6 +17,7 @@ from estimation.core.collections.published import published
 from estimation.core.data.pool import Pool
 from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.combining import as_one
 from estimation.core.rounds.results import DrawnRound
 from estimation.core.rounds.rounds import PairRound, load_round
@@ -55,8 +56,22 @@ def columns_of(row: Round) -> tuple[Pool, Drawn]:
 
 @lru_cache(maxsize=2)
 def _load(design: str, sample: str) -> Drawn:
-    """What was drawn. Such files never change: their names are the digests of their content."""
-    return load_round(files.path_of(design), files.path_of(sample))
+    """What was drawn. Such files never change: their names are the digests of their content.
+
+    A round whose batches are planned one by one has another file with every batch. What a worker
+    found out of the one before holds as far as that is the beginning of this one.
+    """
+    found, latest = load_round(files.path_of(design), files.path_of(sample)), _latest(design)
+    if isinstance(found, AdaptiveRound):
+        latest[:] = [found.following(latest[0]) if latest else found]
+        return latest[0]
+    return found
+
+
+@lru_cache(maxsize=2)
+def _latest(design: str) -> list[AdaptiveRound]:
+    """The round of a design that was read last."""
+    return []
 
 
 def gather(row: Round, counted: Sequence[Counted]) -> Gathered:

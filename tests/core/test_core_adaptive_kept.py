@@ -1,17 +1,19 @@
 """What is kept with the batches of an adaptive round has no label in it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.adaptive import answers, estimates
+from estimation.core.rounds.adaptive import answers, estimates, state
 from estimation.core.rounds.adaptive.estimates import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import load_round
 from tests.core.test_core_adaptive_collection import BEST, DCG, MEASURES, Case
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
 
@@ -111,3 +113,72 @@ def test_twin_that_keeps_the_labels_as_well_is_caught(monkeypatch: pytest.Monkey
     monkeypatch.undo()
     with pytest.raises(AssertionError):
         assert_same(told, asked(*_with(read_again(case), corrected(case.labels))))
+
+
+# ------------------------------------------------------------------- what earlier batches leave
+
+
+def read_from_files(drawn: AdaptiveRound, folder: Path) -> AdaptiveRound:
+    """As it is read from its files."""
+    drawn.design.save(folder / "design")
+    drawn.sample.save(folder / "sample")
+    read = load_round(folder / "design", folder / "sample")
+    assert isinstance(read, AdaptiveRound)
+    return read
+
+
+def batches_gone_through(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of batches whose chances were worked out."""
+    found, work = [], state.passed_batch
+
+    def passed_batch(frame, number, *given):
+        found.append(number)
+        return work(frame, number, *given)
+
+    monkeypatch.setattr(state, "passed_batch", passed_batch)
+    return found
+
+
+def test_a_longer_round_goes_on_where_the_shorter_one_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, passed = Case(), batches_gone_through(monkeypatch)
+    latest = None
+    for number in range(1, case.drawn.batches + 1):
+        part = case.drawn.prefix(case.pool, number)
+        read = read_from_files(part, tmp_path)
+        latest = read if latest is None else read.following(latest)
+        passed.clear()
+        told = asked(latest, case.labels, case.pool)
+        assert passed == [number]
+        assert_same(
+            told, asked(replace(part, sample=part.sample.first(number)), case.labels, pool_of(RUNS))
+        )
+
+
+def test_a_round_that_began_otherwise_is_gone_through_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, passed = Case(), batches_gone_through(monkeypatch)
+    before = case.drawn.prefix(case.pool, 3)
+
+    def gone_through_after(sample: state.AdaptiveState) -> list[int]:
+        passed.clear()
+        again = read_from_files(case.drawn, tmp_path).following(replace(before, sample=sample))
+        asked(again, case.labels, case.pool)
+        return passed
+
+    asked(before, case.labels, case.pool)
+    sample, steps = before.sample, before.sample.steps
+    other = replace(steps[1], constants=steps[1].constants * 2.0)
+    others = {
+        "seed": replace(sample, seed="another"),
+        "chance": replace(sample, chance=sample.chance / 2.0),
+        "batch": replace(sample, batch=sample.batch[::-1]),
+        "steps": replace(sample, steps=(steps[0], other, *steps[2:])),
+        "longer": replace(sample, steps=(*case.drawn.sample.steps, other)),
+    }
+    for name, each in others.items():
+        each.walks.extend(sample.walks)
+        assert gone_through_after(each) == [1, 2, 3, 4], name
+    assert gone_through_after(sample) == [4]

@@ -366,7 +366,7 @@ def test_ratio_measures_race_as_well(large: tuple) -> None:
 def test_no_pair_that_could_be_drawn_is_out_of_reach_in_a_race(large: tuple) -> None:
     pool, grades = large
     drawn, _ = played(pool, grades, usual_plan(pool, floor=0.0))
-    for passed in walk(drawn.design.frame(pool), drawn.sample):
+    for passed in walk(drawn.design.frame(pool), drawn.sample.first(drawn.planned)):
         assert np.all(passed.chances.by(0)[passed.before.open] > 0.0)
 
 

@@ -26,12 +26,9 @@ from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import BatchWeights, Weighed, estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
 from .ratios import at_outlook, estimate_ratio
-from .sampling import after
 from .state import FAMILIES, AdaptiveState, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...arrays import BoolArray, FloatArray, IntArray
     from ...estimates.ratio_labels import RatioEstimate
     from ...inference.outlook import Outlook
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
     from .ratios import SteadySlopes
-    from .sampling import Passed
 
 ESTIMATOR = "ad"
 CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
@@ -261,15 +257,9 @@ def weighed(frame: AdaptiveFrame, state: AdaptiveState, measures: tuple[Measure,
     for pool, design, before in state.weighed:
         if pool is frame.pool and design is frame.design and before.measures == measures:
             return before
-    last: list[Passed] = []
-
-    def passing() -> Iterator[Passed]:
-        for passed in walk(frame, state):
-            last[:] = [passed]
-            yield passed
-
-    weights = BatchWeights.of(frame, passing(), measures, state.batches)
-    found = Weighed(measures, weights, after(last[0]))
+    going = walk(frame, state)
+    weights = BatchWeights.of(frame, going, measures, state.batches)
+    found = Weighed(measures, weights, going.standing)
     state.weighed[:] = [(frame.pool, frame.design, found)]
     return found
 

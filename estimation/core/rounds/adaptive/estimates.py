@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
-    from .sampling import Openness, Passed
+    from .sampling import DrawnBatch, Openness
 
 MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 36 MB, most of past batches
 _entries = attrgetter("nnz")
@@ -135,7 +135,7 @@ class BatchWeights:
 
     @classmethod
     def of(
-        cls, frame: AdaptiveFrame, passed: Iterable[Passed], measures: Sequence[Measure], ends: int
+        cls, frame: AdaptiveFrame, met: Iterable[DrawnBatch], measures: Sequence[Measure], ends: int
     ) -> BatchWeights:
         """Add up the batches of a sample of which the last is number `ends`."""
         pairs = len(frame.at)
@@ -147,10 +147,8 @@ class BatchWeights:
         reach = np.zeros((3, levels, pairs))
         batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
         sums = cls(label, find, chance, spread, once, cubes, means, reach, batches, opened)
-        for batch in passed:
-            ahead = ends - batch.number
-            whole = ahead == batch.ahead  # as the batches before it, so that as much is left
-            share = batch.share if whole else batch.chances.share(batch.number, left, ahead)
+        for batch in met:
+            share = batch.chances.share(batch.number, left, ends - batch.number)
             left = left - share
             sums._add(frame, batch, share, left, measures)
         return sums._of_all(frame)
@@ -194,7 +192,7 @@ class BatchWeights:
     def _add(
         self,
         frame: AdaptiveFrame,
-        batch: Passed,
+        batch: DrawnBatch,
         share: FloatArray,
         left: FloatArray,
         measures: Sequence[Measure],

@@ -53,7 +53,9 @@ class Finds:
         every, (shares, _) = _side_by_side(len(reach), self, Finds(pair, reach))
         shares[:, np.searchsorted(every, pair)] = reach
         found = shares.any(axis=0)
-        return Finds(frozen(every[found]), frozen(shares[:, found]))
+        if not found.all():
+            every, shares = every[found], shares[:, found]
+        return Finds(frozen(every), frozen(shares))
 
     @cached_property
     def share(self) -> FloatArray:

@@ -35,8 +35,9 @@ LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
 MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it
 LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
 MOST_KEPT, MOST_RACES = 4, 32
-MOST_SIZES = 8_000_000  # numbers: ten batches of 800 000 pairs
-MOST_REACHED = 2 * MOST_SIZES  # the same at two levels, 128 MB: with less room none is found again
+MOST_SIZES = 2_000_000  # numbers: two batches of a million pairs; `state` keeps those of all
+# Ten batches of 800 000 pairs at two levels, 128 MB: with less room none is found again.
+MOST_REACHED = 16_000_000
 
 
 @dataclass(frozen=True, eq=False)

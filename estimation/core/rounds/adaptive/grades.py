@@ -255,6 +255,15 @@ class LearnedGrades:
         return reached
 
     @property
+    def content(self) -> list[FloatArray | IntArray]:
+        """All that it is."""
+        found = self.found
+        of_finds: list[FloatArray | IntArray] = []
+        if found is not None:
+            of_finds = [found.judged, found.pair, found.reach]
+        return [self.levels, self.coefficients, *of_finds]
+
+    @property
     def digests(self) -> tuple[bytes, ...]:
         """What it is found by."""
         of_finds = () if self.found is None else self.found.digests

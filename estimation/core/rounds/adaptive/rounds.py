@@ -25,11 +25,10 @@ from .sampling import (
     AdaptiveStep,
     Chances,
     Openness,
-    after,
     plan_chances,
     reached,
 )
-from .state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
+from .state import AdaptiveError, AdaptivePlan, AdaptiveState, standing_after
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
@@ -128,6 +127,13 @@ class AdaptiveRound(DrawnRound):
             return self
         return replace(self, sample=self.sample.first(batches))
 
+    def following(self, before: AdaptiveRound) -> AdaptiveRound:
+        """Return the same with all that was worked out of it when it had fewer batches.
+
+        Their designs must be equal.
+        """
+        return AdaptiveRound(before.design, self.sample.following(before.sample))
+
     def extended(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> AdaptiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 
@@ -183,7 +189,7 @@ class AdaptiveRound(DrawnRound):
     def _planned(
         self, frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None
     ) -> PlannedBatch:
-        standing, number = self._standing(frame), self.sample.batches + 1
+        standing, number = standing_after(frame, self.sample), self.sample.batches + 1
         chances = plan_chances(frame, model, standing, number=number, spent=self.spent, race=race)
         step = AdaptiveStep(model, chances.constants, race)
         apart = frame.topic_minimum > 1.0
@@ -204,13 +210,8 @@ class AdaptiveRound(DrawnRound):
             )
         )
         longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, planned.step))
+        longer.walks.extend(state.walks)
         return replace(self, sample=longer)
-
-    def _standing(self, frame: AdaptiveFrame) -> Openness:
-        standing = Openness.of(frame)
-        for passed in walk(frame, self.sample):
-            standing = after(passed)
-        return standing
 
     @property
     def spent(self) -> float:

@@ -45,7 +45,7 @@ the same round on every machine. With a `topic_minimum` every batch has numbers 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,19 @@ class AdaptiveStep:
     model: LearnedGrades | None
     constants: FloatArray
     race: Race | None = None
+
+    def is_as(self, other: AdaptiveStep) -> bool:
+        """Whether another batch was planned in the same way."""
+        mine, its = self._content(), other._content()
+        same = all(np.array_equal(one, two) for one, two in zip(mine, its, strict=False))
+        return same and len(mine) == len(its)
+
+    def _content(self) -> list[FloatArray | IntArray]:
+        model, race = self.model, self.race
+        of_model = [] if model is None else model.content
+        of_race = [] if race is None else [np.array([race.leader]), race.priority]
+        numbers = np.array([len(of_model), len(of_race)])
+        return [numbers, self.constants, *of_model, *of_race]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +223,14 @@ def plan_chances(
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
-    """A batch that was drawn: all that its estimates need.
+class DrawnBatch:
+    """A batch that was drawn: all that estimates need.
 
     Attributes
     ----------
     number : int
         From 1.
     step : AdaptiveStep
-    before : Openness
     chances : Chances
     drawn : ndarray of bool, shape (n,)
         The pairs of the batch.
@@ -226,7 +238,6 @@ class Passed:
 
     number: int
     step: AdaptiveStep
-    before: Openness
     chances: Chances
     drawn: BoolArray
 
@@ -234,6 +245,17 @@ class Passed:
     def ahead(self) -> int:
         """How many batches of the round are behind it."""
         return len(self.step.constants) - 1
+
+    def alone(self) -> DrawnBatch:
+        """The same without what was worked out of it."""
+        return DrawnBatch(self.number, self.step, replace(self.chances), self.drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class Passed(DrawnBatch):
+    """The same, with where pairs stood before it."""
+
+    before: Openness
 
     @cached_property
     def share(self) -> FloatArray:
@@ -247,7 +269,7 @@ def passed_batch(
     """Return a batch that was drawn, given where pairs stood before it."""
     taken = np.zeros(len(standing.open), dtype=np.bool_)
     taken[frame.place(pairs)] = True
-    return Passed(number, step, standing, chances_of(frame, step, standing), taken)
+    return Passed(number, step, chances_of(frame, step, standing), taken, standing)
 
 
 def after(passed: Passed) -> Openness:

@@ -17,7 +17,7 @@ from ...tables import FactSheet
 from .finds import Finds
 from .frame import AdaptiveFrame
 from .grades import LearnedGrades
-from .sampling import AdaptiveStep, Openness, Passed, after, passed_batch
+from .sampling import AdaptiveStep, DrawnBatch, Openness, after, passed_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +31,7 @@ FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estima
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
 OF_RACES = "leader", "priority"
+MOST_WALKED = 9_000_000  # pairs of all batches, of which sizes are kept: ten of 900 000, 81 MB
 NOTHING_FOUND = Finds(np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
 
 
@@ -186,6 +187,11 @@ class AdaptiveState:
         """What the batches count every pair for, once it was worked out (`answers.weighed`)."""
         return []
 
+    @cached_property
+    def walks(self) -> list[Walked]:
+        """What `walk` went through last."""
+        return []
+
     @property
     def batches(self) -> int:
         """Number of batches that were planned."""
@@ -201,6 +207,29 @@ class AdaptiveState:
         kept = self.batch <= batches
         pair, batch, chance = (frozen(each[kept]) for each in (self.pair, self.batch, self.chance))
         return AdaptiveState(self.seed, pair, batch, chance, self.steps[:batches])
+
+    def following(self, before: AdaptiveState) -> AdaptiveState:
+        """Return the same with all that was worked out of an earlier state, if it began as that."""
+        if self.seed != before.seed or not self._begins_as(before):
+            return self
+        longer = replace(self, steps=(*before.steps, *self.steps[before.batches :]))
+        longer.walks.extend(before.walks)
+        return longer
+
+    def _begins_as(self, before: AdaptiveState) -> bool:
+        if before.batches > self.batches:
+            return False
+        kept = self.batch <= before.batches
+        same = all(
+            np.array_equal(mine[kept], its)
+            for mine, its in (
+                (self.pair, before.pair),
+                (self.batch, before.batch),
+                (self.chance, before.chance),
+            )
+        )
+        steps = zip(self.steps, before.steps, strict=False)
+        return same and all(mine.is_as(its) for mine, its in steps)
 
     def save(self, file: ArchiveFile) -> None:
         """Write the state to a path or a binary file."""
@@ -278,10 +307,51 @@ def _race(arrays: dict[str, Any], number: int) -> Race | None:
     return None if leader is None or priority is None else Race(int(leader[0]), priority)
 
 
-def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:
+@dataclass(frozen=True, eq=False)
+class Walked:
+    """Batches of a frame that were gone through, and where pairs stand after the last of them."""
+
+    frame: AdaptiveFrame
+    met: tuple[DrawnBatch, ...]
+    standing: Openness
+
+
+class Walk:
+    """Goes through the batches of a round again, from where it went last.
+
+    Attributes
+    ----------
+    standing : Openness
+        Where pairs stand after the batch that was met last, and is done with.
+    """
+
+    def __init__(self, frame: AdaptiveFrame, state: AdaptiveState) -> None:
+        self._frame, self._state = frame, state
+        self._known = [*(each for each in state.walks if each.frame is frame)][:1]
+        self.standing = self._known[0].standing if self._known else Openness.of(frame)
+
+    def __iter__(self) -> Iterator[DrawnBatch]:
+        frame, state = self._frame, self._state
+        met = [batch for each in self._known for batch in each.met]
+        yield from (batch.alone() for batch in met)
+        is_kept = len(frame.at) * state.batches <= MOST_WALKED
+        for number, step in enumerate(state.steps[len(met) :], start=1 + len(met)):
+            passed = passed_batch(frame, number, step, self.standing, state.of_batch(number))
+            yield passed
+            self.standing = after(passed)
+            met += [passed.alone()] if is_kept else []
+        if is_kept:
+            state.walks[:] = [Walked(frame, tuple(met), self.standing)]
+
+
+def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Walk:
     """Go through the batches of a round again."""
-    standing = Openness.of(frame)
-    for number, step in enumerate(state.steps, start=1):
-        passed = passed_batch(frame, number, step, standing, state.of_batch(number))
-        yield passed
-        standing = after(passed)
+    return Walk(frame, state)
+
+
+def standing_after(frame: AdaptiveFrame, state: AdaptiveState) -> Openness:
+    """Return where pairs stand after all batches of a state."""
+    going = walk(frame, state)
+    for _ in going:
+        pass
+    return going.standing
