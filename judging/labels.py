@@ -77,14 +77,21 @@ class PlacedPairs:
     @classmethod
     def of(cls, rows: QuerySet[Any, Any], *places: str) -> Self:
         """Read them; two rows that agree in pair and places should not be there."""
-        placed = rows.order_by().values_list("pair_id", *places)
-        sql, parameters = placed.query.get_compiler(connection=connection).as_sql()
-        wanted = [f"placed.{connection.ops.quote_name(name)}" for name in ("pair_id", *places)]
-        found = _columns(f"SELECT {_texts(wanted)} FROM ({sql}) AS placed", parameters)  # noqa: S608 (names of our own)
-        order = np.argsort(found[0], kind="stable")
-        pair, *others = (column[order] for column in found)
+        return cls._ordered(_read_columns(rows, places), rows)
+
+    def with_more(self, rows: QuerySet[Any, Any], more: QuerySet[Any, Any], *places: str) -> Self:
+        """The same of all `rows`, of which `more` are read, as the others are here."""
+        read = _read_columns(more, places)
+        here = (self.pair, *self.places)
+        return self._ordered([np.append(*both) for both in zip(here, read, strict=True)], rows)
+
+    @classmethod
+    def _ordered(cls, columns: list[Column], rows: QuerySet[Any, Any]) -> Self:
+        order = np.argsort(columns[0], kind="stable")
+        pair, *places = (column[order] for column in columns)
+        sql, parameters = _sql_of(rows, ["pair_id"])
         those = f"SELECT placed.pair_id FROM ({sql}) AS placed", parameters  # noqa: S608
-        return cls(pair, tuple(others), _starts(pair), those)
+        return cls(pair, tuple(places), _starts(pair), those)
 
     def where(self, kept: NDArray[np.bool_], *places: Column) -> Self:
         """Some of the rows, with other columns."""
@@ -119,6 +126,20 @@ class PlacedPairs:
             return between, ends
         sql, parameters = self.those
         return f"{between} AND {column} IN ({sql})", [*ends, *parameters]
+
+
+def _read_columns(rows: QuerySet[Any, Any], places: Sequence[str]) -> list[Column]:
+    """Row ids of pairs, and other columns of whole numbers."""
+    names = ["pair_id", *places]
+    sql, parameters = _sql_of(rows, names)
+    wanted = [f"placed.{connection.ops.quote_name(name)}" for name in names]
+    return _columns(f"SELECT {_texts(wanted)} FROM ({sql}) AS placed", parameters)  # noqa: S608 (names of our own)
+
+
+def _sql_of(rows: QuerySet[Any, Any], names: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    placed = rows.order_by().values_list(*names)
+    sql, parameters = placed.query.get_compiler(connection=connection).as_sql()
+    return sql, parameters
 
 
 _SPARSE = 4

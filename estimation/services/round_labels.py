@@ -12,7 +12,7 @@ import numpy as np
 from estimation.core.arrays import BoolArray, IntArray, content_digest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.models import Round
+from estimation.models import Round, RoundBatch
 from estimation.selectors import draws_in
 from estimation.services import together
 from estimation.services.together import Counted
@@ -20,6 +20,7 @@ from judging.labels import LabelColumns, PlacedPairs, label_columns
 from judging.models import SeniorGrade
 
 ALL_BATCHES = 2**31 - 1
+PLACES = "round_id", "batch_number", "position"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -140,10 +141,36 @@ class _Drawn:
 def _drawn(*rounds: _Drawn) -> PlacedPairs:
     """All draws of some rounds, or those of their complete batches, by round, batch, position.
 
-    They are kept by a worker, and no label is: reading them takes as long as reading labels.
+    They are kept by a worker, and no label is: reading them takes as long as reading labels. Where
+    batches are drawn one by one, those of the batches that it knows are not read again.
     """
-    wanted = {each.pk: each.batches or ALL_BATCHES for each in rounds}
-    return PlacedPairs.of(draws_in(wanted), "round_id", "batch_number", "position")
+    every = draws_in({each.pk: each.batches or ALL_BATCHES for each in rounds})
+    if len(rounds) > 1 or not rounds[0].batches:
+        return PlacedPairs.of(every, *PLACES)
+    known, there = _latest(rounds[0].pk), _completions(rounds[0])
+    if known and known[0][0] == there[: len(known[0][0])]:
+        completions, found = known[0]
+        more = every.filter(batch_number__gt=len(completions))
+        found = found.with_more(every, more, *PLACES)
+    else:
+        found = PlacedPairs.of(every, *PLACES)
+    known[:] = [(there, found)]
+    return found
+
+
+Completions = list[tuple[int, datetime | None]]
+
+
+def _completions(drawn: _Drawn) -> Completions:
+    """When the batches that count were complete: which tells them from others of these numbers."""
+    batches = RoundBatch.objects.filter(round=drawn.pk, number__lte=drawn.batches)
+    return list(batches.order_by("number").values_list("batch", "batch__completed"))
+
+
+@lru_cache(maxsize=2)
+def _latest(pk: int) -> list[tuple[Completions, PlacedPairs]]:
+    """What was read last of a round whose batches are drawn one by one, and which these were."""
+    return []
 
 
 def senior_rows(row: Round, pool: Pool, counted: Sequence[Counted]) -> LabelRows:
