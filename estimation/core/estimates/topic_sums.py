@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
-from ..data.entries import entries_down_to
+from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_sums
+from ..data.entries import entries_down_to, weights_of
+from ..data.kept import kept
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
+
+MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 60 MB, most of past batches
+_entries = attrgetter("weights.nnz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,14 @@ class TopicSums:
         sums = column_sums(self._cells, entries, number=self.topics * runs)
         return sums.reshape(self.topics, runs)
 
+    def squares(self, factors: FloatArray) -> FloatArray:
+        """Return the sum of the squares of factors, (n,), times weights, shape (topics, k)."""
+        some, number = self._filled
+        entries = np.square(self.weights.data * np.repeat(factors[some], number))
+        runs = self.weights.shape[1]
+        sums = column_sums(self._cells, entries, number=self.topics * runs)
+        return sums.reshape(self.topics, runs)
+
     @cached_property
     def _filled(self) -> tuple[IntArray, IntArray]:
         """The pairs with entries, and their numbers: most have a label of 0, and none."""
@@ -55,6 +68,17 @@ class TopicSums:
         some, number = self._filled
         first = np.repeat(self.topic[some] * self.weights.shape[1], number)
         return np.asarray(first + self.weights.indices, dtype=np.int64)
+
+
+def judged_sums(pool: Pool, measure: Measure, pairs: IntArray) -> TopicSums:
+    """Return sums of the weights of all judged pairs, in which no label is: they are kept."""
+
+    def work() -> TopicSums:
+        weights = weights_of(pool, measure, pairs, wanted=np.ones(len(pairs), dtype=np.bool_))
+        return TopicSums(weights, pool.topic[pairs].astype(np.int64), len(pool.topics))
+
+    key = measure, array_digest(pairs)
+    return kept(pool.kept, "judged sums", key, work, most=MOST_ENTRIES, size=_entries)
 
 
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:

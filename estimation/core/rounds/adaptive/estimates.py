@@ -32,18 +32,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import array_digest, divided, frozen, pieces
-from ...data.entries import weights_of
-from ...data.kept import kept
+from ...arrays import divided, frozen, pieces
 from ...estimates.estimators import DifferenceEstimate, finds_and_products, finds_of
 from ...estimates.held_products import JudgedProducts
-from ...estimates.topic_sums import TopicSums, totals_by_topic
+from ...estimates.topic_sums import TopicSums, judged_sums, totals_by_topic
 from .frame import utility_steps
 
 if TYPE_CHECKING:
@@ -51,14 +48,11 @@ if TYPE_CHECKING:
 
     from ...arrays import FloatArray, IntArray, SparseMatrix
     from ...data.labels import PairLabels
-    from ...data.pool import Pool
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
     from .sampling import DrawnBatch, Openness
 
-MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 36 MB, most of past batches
-_entries = attrgetter("nnz")
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
 
@@ -202,9 +196,7 @@ class BatchWeights:
         if model is not None:
             reached = frame.reached(model)
             of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
-            means = [
-                (self.by_mean[at], np.array(rises) @ reached) for rises, at in of_steps.items()
-            ]
+            means = [(self.by_mean[at], _means(rises, reached)) for rises, at in of_steps.items()]
         for piece in pieces(len(share)):
             self._add_open(piece, share[piece], chance[piece], means, reached[:, piece])
         weight = divided(share[drawn], chance[drawn], chance[drawn] > 0.0)
@@ -241,6 +233,12 @@ class BatchWeights:
         if self.reach.size and len(reached):
             self.reach[0][:, piece] += share * reached
             self.reach[2][:, piece] += spread * reached
+
+
+def _means(rises: tuple[float, ...], reached: FloatArray) -> FloatArray:
+    """What is expected of utilities that rise so at each level, (n,)."""
+    found: FloatArray = reached[0] if rises == (1.0,) else np.array(rises) @ reached
+    return found
 
 
 def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:
@@ -289,8 +287,8 @@ def estimate_totals(
     estimated = predicted[0].copy()
     estimated[pairs] += corrected
     place = scope.place[pairs]
-    of_runs = _weights_of_judged(pool, measure, place)
-    sums = TopicSums(of_runs, pool.topic[place].astype(np.int64), len(pool.topics))
+    sums = judged_sums(pool, measure, place)
+    of_runs = sums.weights
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
     squares = (find * missed) ** 2
     products = JudgedProducts.of(pool, measure, place, of_runs)
@@ -337,21 +335,18 @@ def variance_by_topic(
     scope, weights, at, measure, pairs, labels
         As there.
     """
-    of_runs = _weights_of_judged(scope.pool, measure, scope.place[pairs])
-    moved = weights.of_judged(pairs).on_find * (labels.mean - weights.by_mean[at][1, pairs])
-    parts, topic = _parts(scope, weights, pairs, of_runs, moved)
+    sums, judged = judged_sums(scope.pool, measure, scope.place[pairs]), weights.of_judged(pairs)
+    moved = judged.on_find * (labels.mean - weights.by_mean[at][1, pairs])
+    if judged.all_open:
+        return sums.squares(_alone(judged, moved))
+    parts, topic = _parts(scope, weights, pairs, sums.weights, moved)
     once = np.ones(parts.shape[0])
     return TopicSums(parts, topic, len(scope.pool.topics)).of(once, power=2)
 
 
-def _weights_of_judged(pool: Pool, measure: Measure, pairs: IntArray) -> SparseMatrix:
-    """Return the weights of all judged pairs, in which no label is: they are kept."""
-
-    def work() -> SparseMatrix:
-        return weights_of(pool, measure, pairs, wanted=np.ones(len(pairs), dtype=np.bool_))
-
-    key = measure, array_digest(pairs)
-    return kept(pool.kept, "weights of judged", key, work, most=MOST_ENTRIES, size=_entries)
+def _alone(judged: JudgedWeights, moved: FloatArray) -> FloatArray:
+    """What each pair adds by itself: moved times what is left of the chance of its topic."""
+    return np.asarray(moved * np.sqrt(np.maximum(judged.opened - judged.chance, 0.0)))
 
 
 def _parts(
@@ -363,14 +358,10 @@ def _parts(
     of each, (parts,).
     """
     judged = weights.of_judged(pairs)
-    opened, chance = judged.opened, judged.chance
+    opened = judged.opened
     topic = scope.pool.topic[scope.place[pairs]].astype(np.int64)
     alone = of_runs.copy()
-    alone.data *= np.repeat(
-        moved * np.sqrt(np.maximum(opened - chance, 0.0)), np.diff(alone.indptr)
-    )
-    if judged.all_open:
-        return alone, topic
+    alone.data *= np.repeat(_alone(judged, moved), np.diff(alone.indptr))
     named = weights.batch[pairs] * len(scope.pool.topics) + topic
     _, first, group = np.unique(named, return_index=True, return_inverse=True)
     adding = moved * np.sqrt(1.0 - opened)

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import array_digest
-from ...data.entries import weights_of
 from ...data.kept import kept
+from ...estimates.topic_sums import judged_sums
 from ...inference.outlook import KnownOutlook
 from ...inference.uncertainty import level
 
@@ -114,11 +114,9 @@ class Missing:
         expected = rows.weight * self.expected(outlook, rows.pair)
         found = self.found(pairs, labels)
         runs = [rows.pool.run_index(tag) for tag in goal.all_runs]
-        pool, wanted = rows.pool, np.ones(len(pairs), dtype=np.bool_)
+        pool, measure = rows.pool, self.measure
         every = zip(
-            self._sums(
-                pool, pairs, runs, lambda: weights_of(pool, self.measure, pairs, wanted=wanted)
-            ),
+            self._sums(pool, pairs, runs, lambda: judged_sums(pool, measure, pairs).weights),
             self._sums(pool, rows.pair, runs, lambda: rows.matrix),
             strict=True,
         )
