@@ -185,17 +185,29 @@ class _Later:
 
 
 def _of_sums(later: _Later) -> tuple[list[FloatArray], FloatArray]:
-    """What is expected of sums of gains, and disagreement between assessors."""
-    frame, part, measure = later.frame, later.part, later.result.measure
-    moments = _moments(later)
-    missed = _Missed.of(later.before, measure, moments, frame.at)
-    every = [missed.squares, *(missed.after(chance) for chance in later.chances)]
+    """What is expected of sums of gains, and disagreement between assessors.
+
+    Of the pairs alone that it is summed over.
+    """
+    frame, measure = later.frame, later.result.measure
+    rows = looked_at(later.scope.pool, later.over, measure).coupled()
+    place, known = _places(later.scope, frame, rows.pair)
+    missed = _Missed.of(later.before, measure, _moments(later, place), frame.at, place)
+    every = [missed.squares, *(missed.after(chance[place]) for chance in later.chances)]
     if noisy := later.result.label_noise_measured:
-        every.append(_told(frame, part, later.before, later.result, later.labels))
-    rows = looked_at(later.scope.pool, later.over, measure)
-    now, *then = _grams(later.scope, rows, frame, every)
+        every.append(_told(later, frame.at[place]))
+    now, *then = _grams(rows, np.where(known, rows.weight, 0.0), every)
     noise = expected_now(later.result) - then.pop() if noisy else np.zeros_like(now)
     return [now, *then], noise
+
+
+def _places(scope: Scope, frame: AdaptiveFrame, pairs: IntArray) -> tuple[IntArray, BoolArray]:
+    """Where pairs of a scope stand in a frame, 0 if they do not, and whether they do."""
+    place = np.full(len(frame.pool), -1)
+    place[frame.at] = np.arange(len(frame.at))
+    origin = scope.origin[pairs]
+    at = np.where(origin >= 0, place[origin], -1)
+    return np.maximum(at, 0), at >= 0
 
 
 def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
@@ -212,13 +224,14 @@ def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
     return [at.covariance(measure), *covariances_then(steps, measure)], ratio_noise(later.result)
 
 
-def _moments(later: _Later) -> tuple[FloatArray, FloatArray]:
-    """What is expected of utilities and their squares, (n,) each: by judgments alone, if nothing
+def _moments(later: _Later, place: IntArray) -> tuple[FloatArray, FloatArray]:
+    """What is expected of utilities and their squares, (m,) each: by judgments alone, if nothing
     was learned."""
     frame, measure = later.frame, later.result.measure
     if later.model is not None:
-        return frame.moments(measure, frame.reached(later.model))
-    first, second, _ = later.outlook().moments(measure, frame.at)
+        first, second = frame.moments(measure, frame.reached(later.model))
+        return first[place], second[place]  # products of BLAS hang on how many there are
+    first, second, _ = later.outlook().moments(measure, frame.at[place])
     return first, second
 
 
@@ -227,26 +240,21 @@ def _rows(frame: AdaptiveFrame, part: AdaptiveRound, labels: LabelRows) -> Label
     return select_rows(labels, sampled=pairs, prefix=pairs, max_grade=best, pool=frame.pool)
 
 
-def _told(
-    frame: AdaptiveFrame,
-    part: AdaptiveRound,
-    before: Weighed,
-    result: MeasureResult,
-    labels: LabelRows,
-) -> FloatArray:
-    """What the estimates expect of the squares that they miss, (n,), without disagreement."""
-    judged, planned = _rows(frame, part, labels), planned_alone(frame, part.sample)
-    model, pairs, measure = part.sample.steps[-1].model, part.sample.pair, result.measure
+def _told(later: _Later, pairs: IntArray) -> FloatArray:
+    """What the estimates expect of the squares that they miss, (m,), without disagreement."""
+    frame, part, before, result = later.frame, later.part, later.before, later.result
+    judged, planned = _rows(frame, part, later.labels), planned_alone(frame, part.sample)
+    model, sampled, measure = part.sample.steps[-1].model, part.sample.pair, result.measure
     outlook = result.outlook or corrected_outlook(
         frame, model, planned, judged, max_grade=part.design.max_grade
     )
     missing = Missing(before.weights, before.measures.index(measure), measure)
-    squares = missing.expected(outlook, frame.at)
+    squares = missing.expected(outlook, pairs)
     if model is None:
         return squares
-    given = pair_labels(judged, pairs=len(pairs), measure=measure)
+    given = pair_labels(judged, pairs=len(sampled), measure=measure)
     rows, goal = looked_at(frame.pool, planned, measure), part.design.goal
-    return squares * missing.level(rows, outlook, pairs, given, goal)
+    return squares * missing.level(rows, outlook, sampled, given, goal)
 
 
 def _race(scope: Scope, part: AdaptiveRound, result: MeasureResult) -> Race | None:
@@ -322,14 +330,18 @@ class _Missed:
         measure: Measure,
         moments: tuple[FloatArray, FloatArray],
         at: IntArray,
+        place: IntArray | slice = slice(None),
     ) -> _Missed:
-        """``moments`` are what is expected of utilities and of their squares, (n,) each."""
-        first, second = moments
-        spread = before.weights.spread[at]
-        _, _, summed, squared = before.weights.by_mean[before.measures.index(measure)][:, at]
+        """Of those of the pairs of a frame, ``at``, that have these places.
+
+        ``moments`` are what is expected of their utilities and of the squares, (n,) each.
+        """
+        (first, second), pairs, standing = moments, at[place], before.standing
+        spread = before.weights.spread[pairs]
+        _, _, summed, squared = before.weights.by_mean[before.measures.index(measure)][:, pairs]
         squares = np.maximum(spread * second - 2.0 * summed * first + squared, 0.0)
         variance = np.maximum(second - first**2, 0.0)
-        return cls(squares, variance, before.standing.passed, before.standing.open)
+        return cls(squares, variance, standing.passed[place], standing.open[place])
 
     def after(self, chance: FloatArray) -> FloatArray:
         """Return the same once pairs that were open had this chance to be judged, (n,)."""
@@ -359,22 +371,14 @@ def parts_then(
     return kept, to_come
 
 
-def _grams(
-    scope: Scope, rows: Rows, frame: AdaptiveFrame, squares: list[FloatArray]
-) -> list[FloatArray]:
-    """Return sum_i weight_i squares_i y_ij y_il of each of some squares of n pairs, (k, k).
+def _grams(rows: Rows, weight: FloatArray, squares: list[FloatArray]) -> list[FloatArray]:
+    """Return sum_i weight_i squares_i y_ij y_il of each of some squares of m pairs, (k, k).
 
     All but the first have half the digits: they say what share of the first is left.
     """
-    rows = rows.coupled()
     if (couples := rows.couples) is None:
         raise ValueError("rows must be coupled")
-    place = np.full(len(frame.pool), -1)
-    place[frame.at] = np.arange(len(frame.at))
-    origin = scope.origin[rows.pair]
-    at = np.where(origin >= 0, place[origin], -1)
-    weight = np.where(at >= 0, rows.weight, 0.0)
-    weights = np.stack([weight * each[at] for each in squares])
+    weights = np.stack([weight * each for each in squares])
     first = couples.first
     matrix, many = first_rows(rows.matrix, first), weights[:, :first]
     head = np.concatenate(
