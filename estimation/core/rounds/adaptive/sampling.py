@@ -159,10 +159,13 @@ class Chances:
         found = np.empty_like(left)
         for piece in pieces(len(left)):
             now, foreseen = chance[piece], self._by(ahead, piece)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                odds = now * (1.0 - foreseen) / (foreseen * (1.0 - now))
-            part = np.where((foreseen > 0.0) & (foreseen < 1.0), odds, now >= 1.0)
-            found[piece] = left[piece] * np.minimum(part, 1.0) * (1.0 - LATER / number)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                part = now * (1.0 - foreseen)
+                part /= foreseen * (1.0 - now)
+            np.fmin(part, 1.0, out=part)  # of pairs that are certain now it is 0 over 0
+            part *= left[piece]
+            part *= 1.0 - LATER / number
+            found[piece] = np.where(foreseen > 0.0, part, 0.0)
         return found
 
 
