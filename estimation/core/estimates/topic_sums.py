@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_sums
 from ..data.entries import entries_down_to, weights_of
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 60 MB, most of past batches
-_entries = attrgetter("weights.nnz")
+MOST_RANKS = 8_000_000  # of entries that are kept with a pool, 64 MB
+_entries, _number = attrgetter("weights.nnz"), attrgetter("nnz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +87,26 @@ def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatAr
     """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
     pool.check_measure(measure)
     runs, topics, table = len(pool.runs), len(pool.topics), pool.rank_weights(measure)
-    if table is None or table[-1]:
-        weights = pool.entry_weights(measure)
-        entries, cells = weights * np.repeat(labels, np.diff(pool.indptr)), pool.entry_cell
-    else:  # down to a cutoff
-        found = entries_down_to(pool, int(np.flatnonzero(table).max(initial=0)))
-        pair = np.repeat(np.arange(len(pool)), found.numbers)
-        entries = table[found.rank] * labels[pair]
-        cells = pool.topic[pair].astype(np.int64) * runs + found.run
-    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
+    if table is None:
+        entries = pool.entry_weights(measure) * np.repeat(labels, np.diff(pool.indptr))
+        return column_sums(pool.entry_cell, entries, number=topics * runs).reshape(topics, runs)
+    ranks = _turned(pool, int(np.flatnonzero(table).max(initial=0)))
+    place = ranks.indices, ranks.indptr
+    weights = sparse.csr_array((table[ranks.data], *place), shape=ranks.shape)
+    return np.asarray(weights @ labels, dtype=np.float64).reshape(topics, runs)
+
+
+def _turned(pool: Pool, last: int) -> SparseMatrix:
+    """Ranks down to a last one, a row for each topic and run: sums over pairs take a third of the
+    time from these, with their terms in the same order."""
+
+    def work() -> SparseMatrix:
+        found = entries_down_to(pool, last)
+        cells = np.repeat(pool.topic.astype(np.int64) * len(pool.runs), found.numbers)
+        cells += found.run
+        shape = len(pool), len(pool.topics) * len(pool.runs)
+        narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
+        place = cells.astype(narrow), found.ends.astype(narrow)
+        return sparse.csr_array((found.rank, *place), shape=shape).T.tocsr()
+
+    return kept(pool.kept, "ranks by topic", last, work, most=MOST_RANKS, size=_number)
