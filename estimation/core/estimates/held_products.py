@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ..arrays import pieces
 from ..data.entries import counted_entries, weights_of
-from ..data.kept import kept, nbytes
+from ..data.kept import Last, kept, nbytes
 from .products import BLOCK_PAIRS, cross_product, cross_products
 from .rows import first_rows, those_many_first
 
@@ -185,12 +185,7 @@ class JudgedProducts:
 
         What was asked for last is told again: two estimators have the same disagreement.
         """
-        for same, found in self._told:
-            if np.array_equal(same, scale):
-                return found
-        found = self._gram(scale)
-        self._told[:] = [(scale, found)]
-        return found
+        return self._last.of(scale, lambda: self._gram(scale))
 
     def _gram(self, scale: FloatArray) -> FloatArray:
         if self.held is None:
@@ -200,5 +195,5 @@ class JudgedProducts:
         return self.held.gram(spread)
 
     @cached_property
-    def _told(self) -> list[tuple[FloatArray, FloatArray]]:
-        return []
+    def _last(self) -> Last[FloatArray]:
+        return Last()

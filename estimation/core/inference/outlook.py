@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import frozen
+from ..data.kept import Last
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
@@ -54,29 +55,19 @@ class Outlook(ABC):
 
         What was asked for last is told again: all that is expected of a measure asks for the same.
         """
-        for same, found in self._told:
-            if np.array_equal(same, pairs):
-                return found
-        found = frozen(self._shares(pairs))
-        self._told[:] = [(pairs.copy(), found)]
-        return found
+        return self._shared_last.of(pairs, lambda: frozen(self._shares(pairs)))
 
     def _reach_again(self, pairs: IntArray) -> FloatArray:
         """`reach`; what was asked for last is told again, as by `shares`."""
-        for same, found in self._reached_last:
-            if np.array_equal(same, pairs):
-                return found
-        found = self.reach(pairs)
-        self._reached_last[:] = [(pairs.copy(), found)]
-        return found
+        return self._reached_last.of(pairs, lambda: self.reach(pairs))
 
     @cached_property
-    def _reached_last(self) -> list[tuple[IntArray, FloatArray]]:
-        return []
+    def _reached_last(self) -> Last[FloatArray]:
+        return Last()
 
     @cached_property
-    def _told(self) -> list[tuple[IntArray, FloatArray]]:
-        return []
+    def _shared_last(self) -> Last[FloatArray]:
+        return Last()
 
     def _shares(self, pairs: IntArray) -> FloatArray:
         reached = self._reach_again(pairs)

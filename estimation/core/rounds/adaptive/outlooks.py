@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import array_digest
-from ...data.kept import kept
+from ...data.kept import Last, kept
 from ...estimates.topic_sums import judged_sums
 from ...inference.outlook import KnownOutlook
 from ...inference.uncertainty import level
@@ -70,16 +70,11 @@ class Missing:
 
         What was asked for last is told again: intervals and the level ask for the same pairs.
         """
-        for known, same, found in self._expected:
-            if known is outlook and np.array_equal(same, pairs):
-                return found
-        found = self._expected_now(outlook, pairs)
-        self._expected[:] = [(outlook, pairs, found)]
-        return found
+        return self._last.of(pairs, lambda: self._expected_now(outlook, pairs), by=outlook)
 
     @cached_property
-    def _expected(self) -> list[tuple[Outlook, IntArray, FloatArray]]:
-        return []
+    def _last(self) -> Last[FloatArray]:
+        return Last()
 
     def _expected_now(self, outlook: Outlook, pairs: IntArray) -> FloatArray:
         shares, utility = outlook.shares(pairs), self.measure.utilities(outlook.grades)
