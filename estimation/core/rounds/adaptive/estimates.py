@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -44,7 +45,7 @@ from ...estimates.topic_sums import TopicSums, judged_sums, totals_by_topic
 from .frame import utility_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ...arrays import FloatArray, IntArray, SparseMatrix
     from ...data.labels import PairLabels
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from .frame import AdaptiveFrame
     from .sampling import DrawnBatch, Openness
 
+MOST_AT_ONCE = 3_000_000  # pairs of batches that are added up together
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
 
@@ -141,10 +143,13 @@ class BatchWeights:
         reach = np.zeros((3, levels, pairs))
         batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
         sums = cls(label, find, chance, spread, once, cubes, means, reach, batches, opened)
-        for batch in met:
-            share = batch.chances.share(batch.number, left, ends - batch.number)
-            left = left - share
-            sums._add(frame, batch, share, left, measures)
+        for several in _together(met, max(1, MOST_AT_ONCE // max(1, pairs))):
+            adding = [sums._adding(frame, batch, measures) for batch in several]
+            for piece in pieces(pairs):  # all batches of a piece are added up in a cache
+                for each in adding:
+                    sums._add_piece(each, piece, left[piece], ends)
+            for each in adding:
+                sums._add_drawn(frame, each)
         return sums._of_all(frame)
 
     def _of_all(self, frame: AdaptiveFrame) -> BatchWeights:
@@ -183,56 +188,73 @@ class BatchWeights:
         self.judged[:] = [(pairs, found)]
         return found
 
-    def _add(
-        self,
-        frame: AdaptiveFrame,
-        batch: DrawnBatch,
-        share: FloatArray,
-        left: FloatArray,
-        measures: Sequence[Measure],
-    ) -> None:
-        chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
-        model, means, reached = batch.step.model, [], np.zeros((0, len(share)))
-        if model is not None:
-            reached = frame.reached(model)
-            of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
-            means = [(self.by_mean[at], _means(rises, reached)) for rises, at in of_steps.items()]
-        for piece in pieces(len(share)):
-            self._add_open(piece, share[piece], chance[piece], means, reached[:, piece])
-        weight = divided(share[drawn], chance[drawn], chance[drawn] > 0.0)
-        self.on_find[drawn] = weight
-        self.on_label[drawn] = weight + left[drawn]
-        self.chance[drawn] = chance[drawn]
-        self.batch[drawn] = batch.number
-        self.opened[drawn] = frame.topics_at(model, chance)[frame.topic[drawn]]
-        for sums, mean in means:
-            sums[1][drawn] = mean[drawn]
-        if self.reach.size and len(reached):
-            self.reach[1][:, drawn] = reached[:, drawn]
+    def _adding(
+        self, frame: AdaptiveFrame, batch: DrawnBatch, measures: Sequence[Measure]
+    ) -> _Adding:
+        model = batch.step.model
+        if model is None:
+            return _Adding(batch, [], np.zeros((0, len(frame.at))))
+        reached = frame.reached(model)
+        of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
+        means = [(self.by_mean[at], _means(rises, reached)) for rises, at in of_steps.items()]
+        return _Adding(batch, means, reached)
 
-    def _add_open(
-        self,
-        piece: slice,
-        share: FloatArray,
-        chance: FloatArray,
-        means: Sequence[tuple[FloatArray, FloatArray]],
-        reached: FloatArray,
-    ) -> None:
-        """Add what the pairs of a piece were open for; shares, chances and reach are of it."""
+    def _add_piece(self, adding: _Adding, piece: slice, left: FloatArray, ends: int) -> None:
+        """Add what the pairs of a piece were open for; what is left of them is taken from."""
+        batch = adding.batch
+        chance = batch.chances.by_of(piece, 0)
+        share = batch.chances.share_of(piece, batch.number, left, ends - batch.number)
+        left -= share
+        here = np.flatnonzero(batch.drawn[piece])
+        self.on_find[piece][here], self.on_label[piece][here] = share[here], left[here]
         weight = divided(share, chance, chance > 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
         self.once[piece] += once
         self.spread[piece] += spread
         self.cubes[piece] += spread * weight
-        for sums, every in means:
+        for sums, every in adding.means:
             mean = every[piece]
             sums[0, piece] += share * mean
             sums[2, piece] += spread * mean
             sums[3, piece] += spread * np.square(mean)
-        if self.reach.size and len(reached):
+        if self.reach.size and len(adding.reached):
+            reached = adding.reached[:, piece]
             self.reach[0][:, piece] += share * reached
             self.reach[2][:, piece] += spread * reached
+
+    def _add_drawn(self, frame: AdaptiveFrame, adding: _Adding) -> None:
+        """Add what the pairs of the batch count for, from their shares and what is left."""
+        batch, drawn = adding.batch, np.flatnonzero(adding.batch.drawn)
+        chance = batch.chances.by_of(drawn, 0)
+        weight = divided(self.on_find[drawn], chance, chance > 0.0)
+        self.on_find[drawn] = weight
+        self.on_label[drawn] += weight
+        self.chance[drawn] = chance
+        self.batch[drawn] = batch.number
+        if frame.topic_minimum > 1.0:
+            taking_part = frame.topics_at(batch.step.model, batch.chances.by(0))
+            self.opened[drawn] = taking_part[frame.topic[drawn]]
+        for sums, mean in adding.means:
+            sums[1][drawn] = mean[drawn]
+        if self.reach.size and len(adding.reached):
+            self.reach[1][:, drawn] = adding.reached[:, drawn]
+
+
+@dataclass(frozen=True, eq=False)
+class _Adding:
+    """A batch that is added: where what it predicts goes, and that, (n,); what it expects."""
+
+    batch: DrawnBatch
+    means: list[tuple[FloatArray, FloatArray]]
+    reached: FloatArray
+
+
+def _together(met: Iterable[DrawnBatch], most: int) -> Iterator[list[DrawnBatch]]:
+    """So many batches at a time, without where pairs stood before them."""
+    going = (batch.alone() for batch in met)
+    while several := list(islice(going, most)):
+        yield several
 
 
 def _means(rises: tuple[float, ...], reached: FloatArray) -> FloatArray:

@@ -138,14 +138,15 @@ class Chances:
 
     def by(self, ahead: int) -> FloatArray:
         """Return the chance to be judged by the end of this batch, or of one that lies ahead."""
-        return self._now if ahead == 0 else self._by(ahead)
+        return self._now if ahead == 0 else self.by_of(slice(None), ahead)
 
     @cached_property
     def _now(self) -> FloatArray:
-        return frozen(self._by(0))
+        return frozen(self.by_of(slice(None), 0))
 
-    def _by(self, ahead: int, piece: slice = slice(None)) -> FloatArray:
-        constant, size = self.constants[ahead], self.size[piece]
+    def by_of(self, some: slice | IntArray, ahead: int) -> FloatArray:
+        """Return the same of some pairs."""
+        constant, size = self.constants[ahead], self.size[some]
         if not np.isfinite(constant):
             return np.where(size > 0.0, 1.0, 0.0)
         with np.errstate(over="ignore"):
@@ -153,20 +154,23 @@ class Chances:
 
     def share(self, number: int, left: FloatArray, ahead: int) -> FloatArray:
         """Return the shares A of batch `number`, counted from 1, of a sample that ends `ahead`."""
-        chance = self.by(0)
-        if ahead == 0:
-            return np.where(self.size > 0.0, left, 0.0)
         found = np.empty_like(left)
         for piece in pieces(len(left)):
-            now, foreseen = chance[piece], self._by(ahead, piece)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                part = now * (1.0 - foreseen)
-                part /= foreseen * (1.0 - now)
-            np.fmin(part, 1.0, out=part)  # of pairs that are certain now it is 0 over 0
-            part *= left[piece]
-            part *= 1.0 - LATER / number
-            found[piece] = np.where(foreseen > 0.0, part, 0.0)
+            found[piece] = self.share_of(piece, number, left[piece], ahead)
         return found
+
+    def share_of(self, piece: slice, number: int, left: FloatArray, ahead: int) -> FloatArray:
+        """Return the same of some pairs; `left` is of these."""
+        if ahead == 0:
+            return np.where(self.size[piece] > 0.0, left, 0.0)
+        now, foreseen = self.by_of(piece, 0), self.by_of(piece, ahead)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            part = now * (1.0 - foreseen)
+            part /= foreseen * (1.0 - now)
+        np.fmin(part, 1.0, out=part)  # of pairs that are certain now it is 0 over 0
+        part *= left
+        part *= 1.0 - LATER / number
+        return np.where(foreseen > 0.0, part, 0.0)
 
 
 def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> Chances:
