@@ -11,7 +11,7 @@ from estimation.core.rounds.adaptive.beyond import Beyond
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values
 from tests.core.test_core_adaptive import played
-from tests.core.test_core_adaptive_ratios import AP, plan_of
+from tests.core.test_core_adaptive_ratios import AP, RPREC, plan_of
 
 TOPICS, DOCUMENTS, RUNS, DEPTH = 50, 40, 6, 15
 TRIALS = 8
@@ -35,10 +35,12 @@ def known_items() -> tuple[Pool, np.ndarray]:
     return pool, (documents == wanted[pool.topic]).astype(np.int64)
 
 
-def shares_held(pool: Pool, grades: np.ndarray, measure: Measure) -> tuple[float, float]:
+def shares_held(
+    pool: Pool, grades: np.ndarray, measure: Measure, *, judged: float = 0.1
+) -> tuple[float, float]:
     """How many values and how many differences, of those that are told, are where it is told."""
     truth, first = true_values(pool, grades=grades, measure=measure), np.triu_indices(RUNS, k=1)
-    plan = plan_of(pool, measure, budget=len(pool) // 10, batches=10)
+    plan = plan_of(pool, measure, budget=int(judged * len(pool)), batches=10)
     values, differences = [], []
     for trial in range(TRIALS):
         drawn, labels = played(pool, grades, plan, seed=f"k{trial}")
@@ -60,8 +62,25 @@ def test_what_topics_without_a_find_hold_is_allowed_for(
     values, differences = shares_held(*known_items, measure)
     assert values > 0.92
     assert differences > 0.95
-    monkeypatch.setattr(Beyond, "less", lambda _, told, *_given: np.zeros(told.shape[1]))
+    monkeypatch.setattr(Beyond, "told_low", lambda _, told, *_given: np.zeros(told.shape[1]))
     assert shares_held(*known_items, measure)[1] < 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("measure", "judged", "least"), [(AP, 0.2, 0.95), (RPREC, 0.1, 0.8)])
+def test_where_one_document_is_there_topics_count_as_much_as_is_expected_of_them(
+    known_items: tuple,
+    measure: Measure,
+    judged: float,
+    least: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twin counts them as if pairs were relevant or not independently."""
+    values, differences = shares_held(*known_items, measure, judged=judged)
+    assert values > 0.94
+    assert differences > least
+    monkeypatch.setattr(ratios, "share_at_most", lambda nothing, _measure: 1.0 - nothing)
+    assert shares_held(*known_items, measure, judged=judged)[1] < least - 0.02
 
 
 # ------------------------------------------------------------ one run, nearly all of it judged

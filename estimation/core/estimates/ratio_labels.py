@@ -28,17 +28,27 @@ class BiasLeft:
         As differences have it.
     of_values : ndarray of float64, shape (k,)
         As values have it: at least as far from 0.
-    of_overlooked : ndarray of float64, shape (k,), or None
-        What is told of topics in which nothing relevant was found, less what sums over all topics
-        say of them (`rounds.adaptive.beyond`): an error of its own, of values and of differences.
-    of_counts : ndarray of float64, shape (k,), or None
-        By how much values are lower as counts are not taken below what was found: another one.
+    told_low : ndarray of float64, shape (k,), or None
+        By how much values are lower than unbiased sums say, <= 0: of topics in which nothing
+        relevant was found (`rounds.adaptive.beyond`), and because counts are not taken below what
+        was found. None of rounds drawn at once, whose ratios are of what was found alone.
     """
 
     of_differences: FloatArray
     of_values: FloatArray
-    of_overlooked: FloatArray | None = None
-    of_counts: FloatArray | None = None
+    told_low: FloatArray | None = None
+
+    @property
+    def further_down(self) -> FloatArray:
+        """What of `told_low` is beyond what differences have already, <= 0, shape (k,).
+
+        A bias that may leave a value too low by so much is allowed for already, wherever it comes
+        from. One that may leave it too high does not make up for what it is too low by.
+        """
+        if self.told_low is None:
+            return np.zeros_like(self.of_differences)
+        down = self.told_low - np.minimum(self.of_differences, 0.0)
+        return np.asarray(np.minimum(down, 0.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,11 @@ that its values (differences have little of it) allow for 1 + 0.7 v. No series s
 nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
 topics, a value loses n / (1 - n) of what is left of it. What all that leaves over, l_j for run j,
 is added to the variances as l_j l_l: the errors of a value then have the root mean square
-sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. What
-rounds that learn tell too little of topics without a find (`BiasLeft.of_overlooked`) is allowed for
-in the same way, by itself; and by how much their values are lower as counts are not taken below
-what was found (`BiasLeft.of_counts`), for which nothing is withheld. Unless every
-pair is certain, a value is moreover never taken for more exact than `INEXACT` of itself: a relevant
-document that nobody expects can change the ideal list of a topic.
+sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their biases. By how much
+values of rounds that learn are lower than unbiased sums say is allowed for in the same way, as far
+as l_j does not allow for it already (`BiasLeft.further_down`); nothing is withheld for it. Unless
+every pair is certain, a value is moreover never taken for more exact than `INEXACT` of itself: a
+relevant document that nobody expects can change the ideal list of a topic.
 
 Neither series nor tangent sees that a ratio bends: that of nDCG where the ideal list is full, and
 Rprec at the last rank that counts, which moves with the estimated number R. By how much R is off,
@@ -154,18 +153,12 @@ def knowledge_at(
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
-    short, lower = (
-        np.zeros_like(apart) if each is None else each
-        for each in (left.of_overlooked, left.of_counts)
-    )
-    expected = (
-        spread + shared + sum(np.multiply.outer(each, each) for each in (apart, short, lower))
-    )
-    most = np.maximum(np.abs(left.of_values), np.abs(short))
-    biased = most > MOST_BIAS * np.sqrt(of_values)
+    lower = left.further_down
+    expected = spread + shared + np.multiply.outer(apart, apart) + np.multiply.outer(lower, lower)
+    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(of_values)
     of_values = of_values + (left.of_values**2 if of_all is None else apart**2 + shared)
-    of_values = of_values + short**2 + lower**2
-    most = np.maximum(*(np.abs(np.subtract.outer(each, each)) for each in (apart, short)))
+    of_values = of_values + lower**2
+    most = np.abs(np.subtract.outer(apart, apart))
     unclear = most > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
     unclear |= _vague_differences(found, expected)
     if found.left is None:

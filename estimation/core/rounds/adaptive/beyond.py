@@ -17,7 +17,17 @@ weights (`Measure.weights`), u_i what was judged or is expected and u^_i what is
 sums over the pairs of topics without a find (o) and over all; a ratio that is expected of such a
 topic is taken to be f_j times as large, and at most 1. What is told of these topics falls short of
 that by a number that is no part of any variance. It is believed as far as it is more than chance,
-and taken for an error of values and differences. No value hangs on it.
+and taken for an error of values and differences. No value hangs on it. Where more is told than the
+sums say, the ratio is too high, as the second-order bias has ratios of few finds: that is expected
+and allowed for by itself (`BiasLeft`), and goes for nothing here.
+
+How many of these topics have anything relevant is not known. That one has none has the chance P0 if
+its pairs are relevant or not independently, and values count 1 - P0 of it. But where one document
+is known to be there, and to be the only one, they are anything but independent. Whatever they are,
+the chance of any is at most the expected number, -log P0 where single chances are small, so that a
+topic counts as much as that, up to 1 (`share_at_most`). Rprec of a topic of which less than one
+document is expected counts as many ranks, and what comes of it is the chance that the first
+document is relevant: it has the chance of any in it already.
 """
 
 from __future__ import annotations
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...measures.table import Measure
 
+NEVER = 1e-300  # chances are not taken below it, for their logarithms
 LEAST_LEFT = 0.25  # of the documents that are expected: fewer are not taken to be there
 
 
@@ -97,18 +108,26 @@ class Beyond:
         times = np.where(usual > 0.0, share_of(ratio, of=usual), 1.0)
         return cls(topics, times, share_of(np.sqrt(spread) / of_all, of=usual))
 
-    def less(self, told: FloatArray, ratios: FloatArray, most: FloatArray) -> FloatArray:
-        """Return what is told of these topics less what sums say, beyond chance, signed, (k,).
+    def told_low(self, told: FloatArray, ratios: FloatArray, share: FloatArray) -> FloatArray:
+        """Return by how much less is told of these topics than sums say, beyond chance, <= 0, (k,).
 
         Parameters
         ----------
         told, ratios : ndarray of float64, shape (T, k)
-            What is told of each topic, and the ratio of what was judged or is expected.
-        most : ndarray of float64, shape (T, 1)
-            The largest that ratios can be.
+            What is told of each topic, and the ratio of what was judged or is expected, over T.
+        share : ndarray of float64, shape (T,)
+            `share_at_most`.
         """
-        at = self.topics
-        there = np.minimum(self.times * ratios[at], most[at]).sum(axis=0)
-        less, chance = told[at].sum(axis=0) - there, self.error * ratios[at].sum(axis=0)
+        at, most = self.topics, share[self.topics, None]
+        there = np.minimum(self.times * ratios[at], 1.0 / len(share))
+        less = told[at].sum(axis=0) - (most * there).sum(axis=0)
+        chance = self.error * (most * ratios[at]).sum(axis=0)
         beyond = np.sqrt(np.maximum(less**2 - chance**2, 0.0))
-        return np.asarray(np.sign(less) * beyond, dtype=np.float64)
+        return np.asarray(np.where(less < 0.0, -beyond, 0.0), dtype=np.float64)
+
+
+def share_at_most(nothing: FloatArray, measure: Measure) -> FloatArray:
+    """Return the chance of topics to have anything relevant, at most, (T,), by P0, (T,)."""
+    if measure.name == "Rprec":
+        return np.ones_like(nothing)
+    return np.asarray(np.minimum(-np.log(np.maximum(nothing, NEVER)), 1.0), dtype=np.float64)

@@ -37,12 +37,14 @@ Topics without anything relevant
 Topics in which nothing was found
     There sums of r^_i are what is expected less corrections, often below 0, and a ratio of them
     says little. Where topics have one relevant document each, the best run is told far too low. How
-    far, unbiased sums over all topics tell (`beyond`), and values and differences allow for it.
+    far, unbiased sums over all topics tell (`beyond`).
 
 Counts that are not below what was found
     That makes denominators too large on average, and values too low: by .011 of .70 where nine
     tenths of a run's own lists are judged, four times the standard error. Ratios of what is
-    estimated as it is tell by how much; intervals and differences allow for it.
+    estimated as it is tell by how much. Both leave values too low, so that values and differences
+    allow for their sum, as far as it is more than what the two estimates of the bias, apart as they
+    are, may leave them too low by anyway (`BiasLeft.further_down`).
 
 Variance
     Squares are passed through slopes where judged pairs have their labels and others what is
@@ -76,7 +78,7 @@ from ...estimates.ratio_labels import (
 from ...estimates.ratio_lines import Frame, Gains, Tangent, denominator
 from ...estimates.ratio_moments import label_noise
 from ...inference.ratio_outlook import DAMPING, AtOutlook, chance_of_nothing, levels_of
-from .beyond import Beyond
+from .beyond import Beyond, share_at_most
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
     from .frame import AdaptiveFrame
 
 
-LEAST_OF_COUNT = 0.5  # of what was found, to tell what it is that counts are not below it
+MOST_TOO_LARGE = 0.5  # of a denominator, because counts are not taken below what was found
 FINDS_AGAINST = 20.0  # so many that they say half of what they can against an expected bias
 
 
@@ -147,11 +149,11 @@ def estimate_ratio(
     taken, other, larger = (
         _at_most(each, highest, topics) for each in (bias, usual * share, usual * unsure)
     )
-    nothing = np.zeros((topics, 1)) if line.at.nothing is None else line.at.nothing[:, None]
-    by_topic = (1.0 - nothing) * (highest - (taken + other) / 2.0)
+    nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
+    by_topic = (1.0 - nothing[:, None]) * (highest - (taken + other) / 2.0)
     left, of_value = ((each - taken).sum(axis=0) for each in (other, larger))
     further = np.where(np.abs(of_value) > np.abs(left), of_value, left)
-    unsure_of_nothing = (nothing * by_topic).sum(axis=0) / 2.0
+    unsure_of_nothing = (nothing[:, None] * by_topic).sum(axis=0) / 2.0
     counts = weights.of_judged(pairs).on_noise
     noise = label_noise(line.at.tangent, line.labels, rows, places, counts)
     found = np.bincount(topic[useful], minlength=topics)
@@ -164,8 +166,8 @@ def estimate_ratio(
         judged=places,
         squares=uncertain * added(labels.gain, missed) ** 2,
     )
-    likely = 1.0 - nothing
-    overlooked = beyond.less(by_topic, likely * line.at.tangent.by_topic, likely / topics)
+    some = share_at_most(nothing, measure)
+    told_low = beyond.told_low(by_topic, line.at.tangent.by_topic, some)
     return RatioEstimate(
         estimate=Totals(
             value=by_topic.sum(axis=0),
@@ -181,8 +183,7 @@ def estimate_ratio(
         left=BiasLeft(
             left,
             further + np.where(further < 0.0, -1.0, 1.0) * unsure_of_nothing,
-            overlooked,
-            lowered(tangent, measure, highest),
+            told_low + lowered(tangent, measure, highest),
         ),
     )
 
@@ -190,16 +191,23 @@ def estimate_ratio(
 def lowered(tangent: Tangent, measure: Measure, highest: FloatArray) -> FloatArray:
     """By how much ratios are lower as counts are not taken below what was found, <= 0, (k,).
 
-    Numerators err with counts, so that ratios of both as estimated are right on average.
+    Counts are right on average as they are estimated: where some are not taken as far down as they
+    lie, there are others that lie as far above the truth, and count. A topic whose count was raised
+    tells what those lose: what it would, if its denominator were too large by what as many
+    documents more add to it. (Not by what those add that it was raised by: an ideal list that is
+    full gains nothing from more documents, and misses much with fewer.)
     """
-    frame = tangent.frame
-    free = denominator(replace(frame, gains=replace(frame.gains, least=None)), measure).value
-    taken = share_of(np.ones(len(free)), of=tangent.reciprocal)
-    cut = np.flatnonzero((free < taken) & (taken > 0.0))
-    most = 1.0 / len(free)
-    ratio = highest[cut]
-    times = (taken[cut] / np.maximum(free[cut], LEAST_OF_COUNT * taken[cut]))[:, None]
-    return np.asarray((ratio - np.minimum(ratio * times, most)).sum(axis=0), dtype=np.float64)
+    frame, gains = tangent.frame, tangent.frame.gains
+    least = np.zeros((len(gains.gain), 1)) if gains.least is None else gains.least
+    count = np.stack([frame.per_topic(each) for each in gains.reach])
+    raised = np.clip(least - count, 0.0, least)  # no true count lies below 0
+    more = np.where(raised > 0.0, least + raised - count, 0.0) / np.maximum(frame.sizes, 1)
+    above = gains.reach + more[:, frame.topic]
+    larger = denominator(replace(frame, gains=replace(gains, reach=above, least=None)), measure)
+    too_large = raised.any(axis=0) * (larger.value * tangent.reciprocal - 1.0)
+    times = 1.0 / (1.0 - np.clip(too_large, 0.0, MOST_TOO_LARGE))
+    ratio = np.minimum(highest * times[:, None], 1.0 / len(times))
+    return np.asarray((highest - ratio).sum(axis=0), dtype=np.float64)
 
 
 def _at_most(bias: FloatArray, value: FloatArray, topics: int) -> FloatArray:
