@@ -296,9 +296,7 @@ def test_the_twin_that_takes_the_reached_part_for_all_is_caught(
     assert given > 0
 
 
-def test_the_twin_that_counts_what_both_have_finds_nothing_about_the_pair(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_twin_that_counts_what_both_have_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a pool as small what was judged settles the pair with either; nobody looks here."""
     monkeypatch.setattr(comparison, "least_differences", lambda *_, **__: None)
     kept = false_verdicts(goals.pair("alpha", "beta"), parse_measure("P@3"), collected=False)
