@@ -19,6 +19,7 @@ from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import comparison
 from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
 from estimation.research.simulation import true_values
 from estimation.research.trials.honesty import Honesty
 from estimation.research.trials.methods import prepare
@@ -265,38 +266,25 @@ def alike_pool() -> tuple[Pool, np.ndarray]:
 SHARES = {"poisson": 0.35, "priority": 0.35, "adaptive": 0.35, "active": 0.95, "query": 0.95}
 
 
-def of_variants(method: str) -> Honesty:
-    """What rounds tell of these in 20 trials."""
-    pool, grades = alike_pool()
-    setting = Setting(
-        pool,
-        grades,
-        1,
-        goals.ranking(*pool.runs),
-        parse_measure("P@10"),
-        budget=int(SHARES[method] * len(pool)),
-        unit="pairs",
-    )
+def played(pool: Pool, grades: np.ndarray, method: str, *, goal: Goal, share: float) -> Honesty:
+    """What rounds tell in 20 trials."""
+    budget, measure = int(share * len(pool)), parse_measure("P@10")
+    setting = Setting(pool, grades, 1, goal, measure, budget=budget, unit="pairs")
     player = prepare(setting, method)
     return play_trials(setting, method, player, trials=20, seed="settled").honesty
 
 
+def of_variants(method: str) -> Honesty:
+    pool, grades = alike_pool()
+    goal = goals.ranking(*pool.runs)
+    return played(pool, grades, method, goal=goal, share=SHARES[method])
+
+
 def test_near_copies_that_are_tied_have_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Active rounds of three runs, of which two are tied; the twin knows not what is judged."""
-    told = []
+    told, (pool, grades) = [], tied_copies()
     for _ in ("with it", "without"):
-        pool, grades = tied_copies()
-        setting = Setting(
-            pool,
-            grades,
-            1,
-            goals.absolute(*pool.runs),
-            parse_measure("P@10"),
-            budget=int(0.95 * len(pool)),
-            unit="pairs",
-        )
-        player = prepare(setting, "active")
-        found = play_trials(setting, "active", player, trials=20, seed="tied").honesty
+        found = played(pool, grades, "active", goal=goals.absolute(*pool.runs), share=0.95)
         told.append((found.familywise_error, found.difference_coverage))
         monkeypatch.setattr(comparison, "least_differences", lambda *_, **__: None)
     (error, covered), (error_without, covered_without) = told
