@@ -29,6 +29,7 @@ from tests.core.simulated_pools import simulated_pool
 
 DCG = parse_measure("DCG@3")
 MAX_GRADE = 2
+OTHERS = "DCG@3", "RBP(p=0.8)", "P(rel=2)@3"
 
 
 @pytest.fixture
@@ -57,7 +58,10 @@ def least_of(
     )
 
 
-@pytest.mark.parametrize("name", ["P@2", "DCG@3", "RBP(p=0.8)", "P(rel=2)@3"])
+@pytest.mark.parametrize(
+    "name",
+    ["P@2", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)],
+)
 def test_the_least_difference_is_that_of_the_worst_grades_there_could_be(
     small: Pool, name: str
 ) -> None:
@@ -280,6 +284,7 @@ def of_variants(method: str) -> Honesty:
     return played(pool, grades, method, goal=goal, share=SHARES[method])
 
 
+@pytest.mark.slow
 def test_near_copies_that_are_tied_have_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Active rounds of three runs, of which two are tied; the twin knows not what is judged."""
     told, (pool, grades) = [], tied_copies()
@@ -316,6 +321,7 @@ def tied_copies() -> tuple[Pool, np.ndarray]:
     return pool, grades[pool.topic, document]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(SHARES))
 def test_rounds_of_every_method_tell_what_is_settled(
     method: str, monkeypatch: pytest.MonkeyPatch
