@@ -9,6 +9,7 @@ import pytest
 
 from estimation.core.data.labels import LabelRows, pair_labels
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.pool_ranks import best_rank
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference import settled
 from estimation.core.inference.ranks import rank_runs
@@ -18,6 +19,10 @@ from estimation.core.inference.single import ends
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import comparison
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import draw_round
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal
 from estimation.research.simulation import true_values
@@ -335,3 +340,28 @@ def test_rounds_of_every_method_tell_what_is_settled(
     assert found.true_verdicts > 1.5 * without.true_verdicts
     assert found.familywise_error <= without.familywise_error
     assert found.difference_coverage >= without.difference_coverage, "shorter, and as true"
+
+
+def test_whole_topics_may_lack_the_labels_that_only_another_measure_needs() -> None:
+    """The design is for P@20 too; who asks for P@5 needs what runs return down to rank 5."""
+    pool, grades = simulated_pool()
+    measure, deep = map(parse_measure, ("P@5", "P@20"))
+    design = make_query_design(
+        pool,
+        goal=goals.absolute(*pool.runs),
+        measure=measure,
+        measures=[measure, deep],
+        model=uniform_grades(pool, max_grade=3),
+        budget=900,
+    )
+    drawn = draw_round(pool, design, seed="s")
+    every = drawn.pairs(pool)
+    shallow = every[best_rank(pool)[every] <= 5]
+    assert len(shallow) < len(every)
+    whole, part = (
+        evaluate(
+            pool, drawn, labels=LabelRows(each, grades[each]), measures=[measure], max_grade=3
+        ).results[0]
+        for each in (every, shallow)
+    )
+    assert part.estimate.value.tolist() == whole.estimate.value.tolist()

@@ -249,6 +249,16 @@ def select_rows(
     return chosen
 
 
+def judged_of(labels: LabelRows, pairs: IntArray) -> tuple[IntArray, LabelRows]:
+    """Return those of some pairs that are judged, ascending, and their judgments.
+
+    Sorted by (pair, grade), `pair` counting positions among them. Others may lack a judgment.
+    """
+    rows = labels.chosen(np.isin(labels.pair, pairs))
+    judged, place = np.unique(rows.pair, return_inverse=True)
+    return judged, rows.placed(place).chosen(np.lexsort((rows.grade, place)))
+
+
 def _select(
     labels: LabelRows, sampled: IntArray, prefix: IntArray, max_grade: int, pool: Pool | None
 ) -> LabelRows:

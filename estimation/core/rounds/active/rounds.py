@@ -13,7 +13,7 @@ import numpy as np
 
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
-from ...data.labels import LabelRows, select_rows
+from ...data.labels import LabelRows, judged_of
 from ...estimates.estimators import effective_sample_size
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
@@ -274,10 +274,9 @@ class ActiveRound(DrawnRound):
             )
             for code, form in FORMS.items()
         }
-        pairs = np.sort(state.pair)
-        chosen = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=asked.max_grade)
+        judged, told = judged_of(rows, state.pair)
         comparison = Comparison.of(
-            scope, asked, ~scope.added, judged=scope.place[pairs], rows=chosen
+            scope, asked, ~scope.added, judged=scope.place[judged], rows=told
         )
         documents = np.bincount(scope.sampled.topic, minlength=len(scope.sampled.topics))
         results = (

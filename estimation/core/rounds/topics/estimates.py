@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...data.labels import select_rows
+from ...data.labels import judged_of
 from ...inference.intervals import (
     degrees_of_freedom,
     student_intervals,
@@ -98,14 +98,8 @@ def estimates_of_topics(
     runs = tuple(tag for tag in pool.runs if tag not in outside)
     judged, labels = scope.marked(within), scope.labels(asked.labels)
     counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
-    rows = select_rows(
-        asked.labels.chosen(np.isin(asked.labels.pair, counted)),
-        sampled=counted,
-        prefix=counted,
-        max_grade=asked.max_grade,
-        pool=sampled,
-    )
-    comparison = Comparison.of(scope, asked, judged, judged=scope.place[counted], rows=rows)
+    known, rows = judged_of(asked.labels, counted)
+    comparison = Comparison.of(scope, asked, judged, judged=scope.place[known], rows=rows)
     results = []
     for measure in asked.measures:
         values = judged_topics(
