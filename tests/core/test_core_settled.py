@@ -180,6 +180,15 @@ def test_what_is_settled_is_a_verdict_and_no_more() -> None:
     assert decided.rank_low.tolist() == [1, 2, 1]
 
 
+def test_what_is_next_to_certain_is_not_called_settled() -> None:
+    """Thousands of standard errors apart, of which no distribution has a chance to tell."""
+    sure = rank_runs(VALUES, **GIVEN | {"covariance": 1e-12 * np.eye(3)})
+    assert np.count_nonzero(sure.verdicts) == 6
+    assert np.all(sure.adjusted_p > 0.0)
+    exact = rank_runs(VALUES, **GIVEN | {"covariance": np.zeros((3, 3))})
+    assert exact.adjusted_p[0, 1] == 0.0, "but where there is no error at all"
+
+
 def test_no_verdict_is_against_the_order_of_the_estimates() -> None:
     against = rank_runs(VALUES, **GIVEN, surely=surely(1, 0, 0.01))
     assert not against.verdicts.any()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
 HALVINGS = 32
+NEXT_TO_NOTHING = 1e-290  # p-values too small to be told: 0 is for what is certain
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Ranking:
         guaranteed one that is not symmetric, the wider half.
     adjusted_p : ndarray of float64, shape (k, k)
         Two-sided p-values of "no difference", adjusted over all pairs of runs; 1 on the diagonal.
+        0 where which is better is certain, and nowhere else.
     unknown : ndarray of int8, shape (k, k)
         Why a difference is not known, a `Reason`; 0 where it is known, and on the diagonal. No
         verdict is about a difference that is not known.
@@ -147,7 +149,9 @@ def rank_runs(
     if bound is None:
         margin = _margins(se, df, confidence)
         margin = margin if least_margin is None else np.maximum(margin, least_margin)
-        single = _p_values(certain, se if least is None else np.maximum(se, least), df)
+        errors = se if least is None else np.maximum(se, least)
+        single = _p_values(certain, errors, df)
+        single[(single == 0.0) & (errors > 0.0)] = NEXT_TO_NOTHING
     else:
         margin = np.maximum(bound.below(confidence), bound.above(confidence))
         single = guaranteed_p_values(certain, bound)
@@ -156,8 +160,8 @@ def rank_runs(
         single = np.where(settled | settled.T, 0.0, single)
         margin = as_far_as_certain(margin, difference, surely)
     if bound is None:
-        errors = covariance if expected is None else covariance + expected
-        adjusted = largest_deviates(single, errors, error=1.0 - confidence)
+        whole = covariance if expected is None else covariance + expected
+        adjusted = largest_deviates(single, whole, error=1.0 - confidence)
     else:
         adjusted = holm(single)
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
