@@ -8,8 +8,9 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_labels import levels_reached
-from estimation.core.estimates.ratio_lines import Frame, Gains, Numerator, Tangent
+from estimation.core.estimates.ratio_lines import Numerator, Tangent
 from estimation.core.inference import ratio_outlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios

@@ -8,8 +8,9 @@ from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import ratio_moments
+from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_labels import levels_reached
-from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
+from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound

@@ -11,7 +11,8 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
-from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
+from estimation.core.estimates.ratio_frames import Frame, Gains
+from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.estimates.ratios import _stored
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.ratio_outlook import AtOutlook

@@ -10,14 +10,8 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.estimates.ratio_lines import (
-    DrawChances,
-    Frame,
-    Gains,
-    Numerator,
-    Tangent,
-    denominator,
-)
+from estimation.core.estimates.ratio_frames import DrawChances, Frame, Gains
+from estimation.core.estimates.ratio_lines import Numerator, Tangent, denominator
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate

@@ -7,8 +7,9 @@ import pytest
 
 from estimation.core.data.pool import build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_labels import BiasLeft
-from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
+from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.beyond import Beyond, share_at_most
 from estimation.core.rounds.adaptive.ratios import lowered

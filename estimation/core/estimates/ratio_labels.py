@@ -102,7 +102,8 @@ def levels_reached(
     rows: LabelRows, pairs: int, measure: Measure, *, also: IntArray | None = None
 ) -> ReachedLevels:
     """Return which levels judgments of n pairs reach: of grades that occur, and of others."""
-    grades = np.unique(rows.grade) if also is None else np.union1d(also, rows.grade)
+    grades = np.flatnonzero(np.bincount(rows.grade))  # a sort of all takes ten times as long
+    grades = grades if also is None else np.union1d(also, grades)
     gain = np.diff(measure.utilities(grades), prepend=0.0)
     grades, gain = grades[gain > 0.0], gain[gain > 0.0]
     if not len(gain):  # nothing was found: one level, which no judgment reaches

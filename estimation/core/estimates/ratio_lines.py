@@ -12,181 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import (
-    FloatArray,
-    Int32Array,
-    IntArray,
-    SparseMatrix,
-    added,
-    column_sums,
-    frozen,
-    share_of,
-)
-from ..data.kept import kept
+from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, added, share_of
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from ..data.pool import Pool
     from ..measures.table import Measure
+    from .ratio_frames import DrawChances, Frame
 
-    Lists: TypeAlias = tuple[Int32Array, Int32Array, Int32Array, IntArray]
-
-MOST_KEPT = 2  # lists of all pairs, down to different ranks
-MANY = 4  # one pair in so many is enough to take lists from those of all
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
-
-
-@dataclass(frozen=True, eq=False)
-class Gains:
-    """The m pairs that have any utility, ascending, with their inclusion probabilities.
-
-    Where `reach` holds estimates of all pairs, `variances` are theirs, and `least` are counts of
-    each level in each topic that are not gone below: estimates may come out next to 0.
-    """
-
-    gain: FloatArray  # (L,)
-    reach: FloatArray  # (L, m)
-    pair: IntArray  # positions in the pool
-    inclusion: FloatArray
-    variances: FloatArray | None = None  # (L, m)
-    least: FloatArray | None = None  # (L, T)
-
-    @property
-    def utility(self) -> FloatArray:
-        """u_i, shape (m,)."""
-        return added(self.gain, self.reach)
-
-    @property
-    def spread(self) -> FloatArray:
-        """(1 - pi) / pi^2, the sampling variance of a unit."""
-        return np.asarray((1.0 - self.inclusion) / self.inclusion**2, dtype=np.float64)
-
-    def variance(self, level: int) -> FloatArray:
-        """The sampling variance of what each pair adds to the count of a level, shape (m,)."""
-        if self.variances is None:
-            return np.asarray(self.spread * self.reach[level] ** 2, dtype=np.float64)
-        return np.asarray(self.variances[level], dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class DrawChances:
-    """Draws with replacement: probability of a draw of each pair, number of draws per topic."""
-
-    chance: FloatArray  # (m,)
-    number: int
-    per_topic: bool
-
-    def overlap(self, rows: IntArray) -> FloatArray:
-        """pi_i pi_l / pi_il of two pairs; 0 for a pair with itself."""
-        chance = self.chance[rows]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = chance / (1.0 - chance)
-            logs = self.number * np.log1p(-chance)
-            absent, present = np.exp(logs), -np.expm1(logs)
-            product = np.minimum(np.multiply.outer(odds, odds), 1.0)
-            excess = np.multiply.outer(absent, absent) * np.expm1(self.number * np.log1p(-product))
-            ratio = 1.0 + np.nan_to_num(excess) / np.multiply.outer(present, present)
-        np.fill_diagonal(ratio, np.inf)
-        return np.asarray(1.0 / ratio, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """The pairs with any utility, and their entries in the runs' lists by (topic, run, rank)."""
-
-    gains: Gains
-    draws: DrawChances | None
-    topic: IntArray  # (m,)
-    sizes: IntArray  # (T,) pairs of the pool, judged or not
-    runs: int
-    place: Int32Array  # (e,) positions among the m pairs
-    cell: Int32Array  # (e,) topic * k + run
-    rank: FloatArray  # (e,)
-    list_bounds: IntArray  # where lists of a topic and run begin among entries, and the last ends
-    pool: Pool
-    every_place: Int32Array | None  # (e,) if these are all entries: where each of the pool stands
-
-    @classmethod
-    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
-        last = min(measure.cutoff or pool.depth, pool.depth)
-        place, cell, rank, bounds = lists_of(pool, gains.pair, last)
-        every = None
-        if len(gains.pair) == len(pool) and last == pool.depth:
-            every = kept(pool.kept, "places", last, lambda: _places(place, cell, len(pool.runs)))
-        return cls(
-            gains=gains,
-            draws=draws,
-            topic=pool.topic[gains.pair].astype(np.int64),
-            sizes=np.bincount(pool.topic, minlength=len(pool.topics)),
-            runs=len(pool.runs),
-            place=place,
-            cell=cell,
-            rank=rank.astype(np.float64),
-            list_bounds=bounds,
-            pool=pool,
-            every_place=every,
-        )
-
-    @property
-    def expanded(self) -> FloatArray:
-        """f_i u_i of the pairs, shape (m,)."""
-        return np.asarray(self.gains.utility / self.gains.inclusion, dtype=np.float64)
-
-    def per_topic(self, values: FloatArray) -> FloatArray:
-        """Sums over the pairs of each topic, shape (T,)."""
-        return column_sums(self.topic, values, number=len(self.sizes))
-
-    def per_cell(self, values: FloatArray) -> FloatArray:
-        """Sums over the entries of each topic and run, shape (T, k)."""
-        sums = column_sums(self.cell, values, number=len(self.sizes) * self.runs)
-        return sums.reshape(-1, self.runs)
-
-
-def lists_of(pool: Pool, pairs: IntArray, last: int) -> Lists:
-    """Places, cells and ranks of entries of pairs down to a rank, by topic, run, rank; and bounds.
-
-    Those of all pairs are kept with the pool: no judgment changes them, and to sort them takes
-    longer than all the rest of a linearization. Those of many are what is left of them.
-    """
-    if MANY * len(pairs) < len(pool):
-        return _sorted_lists(pool, pairs, last)
-    work = lambda: _sorted_lists(pool, np.arange(len(pool)), last)  # noqa: E731
-    place, cell, rank, bounds = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
-    if len(pairs) == len(pool):
-        return place, cell, rank, bounds
-    at = np.full(len(pool), -1, dtype=np.int32)
-    at[pairs] = np.arange(len(pairs))
-    own = at[place]
-    within = np.flatnonzero(own >= 0)
-    cell = cell[within]
-    return frozen(own[within]), frozen(cell), frozen(rank[within]), _bounds(cell)
-
-
-def _sorted_lists(pool: Pool, pairs: IntArray, last: int) -> Lists:
-    entry, number = pool.entries_of(pairs)
-    place = np.repeat(np.arange(len(pairs)), number)
-    within = np.flatnonzero(pool.rank[entry] <= last)
-    entry, place = entry[within], place[within]
-    cell, rank = pool.topic[pairs][place].astype(np.int64) * len(pool.runs), pool.rank[entry]
-    cell += pool.run[entry]
-    order = np.argsort(cell * (pool.depth + 1) + rank)  # no two are equal
-    cell = cell[order]
-    return (
-        frozen(place[order].astype(np.int32)),
-        frozen(cell.astype(np.int32)),
-        frozen(rank[order].astype(np.int32)),
-        _bounds(cell),
-    )
-
-
-def _bounds(cell: IntArray | Int32Array) -> IntArray:
-    return frozen(np.append(np.flatnonzero(np.diff(cell, prepend=-1)), len(cell)))
-
-
-def _places(place: Int32Array, cell: Int32Array, runs: int) -> Int32Array:
-    """Where entries, by topic, run and rank, stand one behind the other as a pool has them."""
-    return frozen(np.argsort(place * np.int64(runs) + cell % runs).astype(np.int32))
 
 
 # -------------------------------------------------------------------------------- numerators
@@ -208,21 +40,21 @@ class Numerator:
         if measure.name == "nDCG":
             slope = measure.weights(frame.rank)
             return cls(frame.per_cell(value * slope), slope, none)
-        alone, paired = 1.0 / frame.rank, _neighbors(frame)
+        alone = 1.0 / frame.rank
+        paired = _neighbors(frame, value, alone)
         total = frame.per_cell(value * (alone + 0.5 * paired))
         return cls(total, alone + paired, none)
 
 
 def _within_count(frame: Frame) -> Numerator:
     value, count = frame.expanded[frame.place], Counts.of(frame)
-    topic = frame.cell // frame.runs
 
     def numerator(number: FloatArray) -> FloatArray:
-        return frame.per_cell(value * share_within(frame.rank, number[topic]))
+        return frame.per_cell(value * share_within(frame.rank, frame.of_topics(number)))
 
     low, high = count.bracket(count.step)
     by_count = (numerator(high[0]) - numerator(low[0])) / (high[0] - low[0])[:, None]
-    slope = share_within(frame.rank, count.number[0][topic])
+    slope = share_within(frame.rank, frame.of_topics(count.number[0]))
     return Numerator(frame.per_cell(value * slope), slope, by_count)
 
 
@@ -231,32 +63,41 @@ def share_within(rank: FloatArray, number: FloatArray | float) -> FloatArray:
     return np.clip(number - rank + 1.0, 0.0, 1.0)
 
 
-def _neighbors(frame: Frame) -> FloatArray:
+def _neighbors(frame: Frame, value: FloatArray, alone: FloatArray) -> FloatArray:
     """sum_l f_l u_l (pi_i pi_l / pi_il) min(1/r_i, 1/r_l) over the others of a list, (e,).
 
-    Each two documents of a list are counted once in AP, at the lower of them.
+    Each two documents of a list are counted once in AP, at the lower of them. `value` are f_i u_i,
+    and `alone` 1/r_i.
     """
-    bounds = frame.list_bounds
     if frame.draws is not None:
-        return _joint_neighbors(frame, frame.draws, bounds)
+        return _joint_neighbors(frame, frame.draws, alone)
+    within = _within_lists(frame.list_bounds)
+    found, share = (_in_rows(each, within) for each in (value, alone))
+    near, below = np.zeros(found.shape), (found * share)[:, ::-1]
+    np.cumsum(found[:, :-1], axis=1, out=near[:, 1:])
+    near *= share
+    np.cumsum(below, axis=1, out=below)
+    near[:, :-1] += below[:, -2::-1]
+    return near.ravel() if within.all() else near[within]
+
+
+def _within_lists(bounds: IntArray) -> BoolArray:
+    """Which places of rows, one a list and as long as the longest, hold entries."""
     lengths = np.diff(bounds)
-    shape = len(lengths), int(lengths.max(initial=0)) + 1  # one more, which is empty
-    at = np.repeat(np.arange(shape[0]) * shape[1] - bounds[:-1], lengths)
-    at += np.arange(len(at))
-    found, rows = frame.expanded[frame.place], np.zeros(shape)
-    rows.ravel()[at + 1] = found
-    near = np.cumsum(rows, axis=1, out=rows).ravel()[at]
-    near /= frame.rank
-    tails = np.zeros(shape)
-    tails.ravel()[at] = np.divide(found, frame.rank, out=found)
-    backward = tails[:, ::-1]
-    np.cumsum(backward, axis=1, out=backward)
-    near += tails.ravel()[at + 1]
-    return near
+    return np.asarray(np.arange(lengths.max(initial=0)) < lengths[:, None])
 
 
-def _joint_neighbors(frame: Frame, draws: DrawChances, bounds: IntArray) -> FloatArray:
-    near, reciprocal = np.zeros(len(frame.cell)), 1.0 / frame.rank
+def _in_rows(values: FloatArray, within: BoolArray) -> FloatArray:
+    """Numbers of entries as rows of their lists, and 0 behind."""
+    if len(values) == within.size:
+        return values.reshape(within.shape)
+    rows = np.zeros(within.shape)
+    rows[within] = values
+    return rows
+
+
+def _joint_neighbors(frame: Frame, draws: DrawChances, reciprocal: FloatArray) -> FloatArray:
+    near, bounds = np.zeros(len(frame.cell)), frame.list_bounds
     known, first, weighted = -1, 0, np.zeros((0, 0))
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         topic = int(frame.cell[start]) // frame.runs
@@ -362,7 +203,7 @@ class Tangent:
         return cls(
             frame=frame,
             by_topic=ratio / len(frame.sizes),
-            slope=above.slope * each[frame.cell // frame.runs],
+            slope=above.slope * frame.of_topics(each),
             topic_slope=(ratio - above.by_count) * each[:, None],
             level_slope=below.slope,
             reciprocal=each * len(frame.sizes),

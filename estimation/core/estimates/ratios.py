@@ -78,8 +78,9 @@ from scipy import sparse
 
 from ..data.labels import LabelRows, PairLabels
 from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
-from .ratio_labels import RatioEstimate, deviations, levels_reached
-from .ratio_lines import DrawChances, Frame, Gains, Tangent
+from .ratio_frames import MANY, DrawChances, Frame, Gains
+from .ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
+from .ratio_lines import Tangent
 from .ratio_moments import label_noise
 
 if TYPE_CHECKING:
@@ -118,22 +119,21 @@ def estimate_ratios(
     labels = levels_reached(rows, len(drawn.pair), measure)
     useful: BoolArray = np.any(labels.reach, axis=0)
     counting = np.flatnonzero(useful | _may_be_useful(labels.number))
-    pairs, useful = drawn.pair[counting], useful[counting]
-    gains = Gains(labels.gain, labels.reach[:, counting], pairs, drawn.inclusion[pairs])
+    gains, places = _gains_of(pool, drawn, labels, counting)
     frame = Frame.of(pool, measure, gains, _draws_of(drawn, counting))
     tangent = Tangent.of(frame, measure)
-    uncertain = np.flatnonzero(useful & (gains.inclusion < 1.0))
+    uncertain = np.flatnonzero(useful & (drawn.inclusion[drawn.pair] < 1.0))
+    number, uncertain = labels.number[uncertain], places[uncertain]
     z = tangent.moved(uncertain, gains.reach[:, uncertain])
-    total = _horvitz_thompson(z, frame, uncertain, labels.number[counting])
-    found = np.bincount(frame.topic[useful], minlength=len(pool.topics))
+    total = _horvitz_thompson(z, frame, uncertain, number)
+    found = np.bincount(pool.topic[drawn.pair[useful]], minlength=len(pool.topics))
     squared, expected = (
         np.minimum(each, tangent.by_topic)
         for each in (_bias(tangent, uncertain, z), expected_bias * (found > 0)[:, None])
     )
     bias = (squared + expected) / 2.0
     by_topic = tangent.by_topic - bias
-    places, weight = _places(counting, len(drawn.pair)), 1.0 / drawn.inclusion[drawn.pair]
-    noise = label_noise(tangent, labels, rows, places, weight)
+    noise = label_noise(tangent, labels, rows, places, 1.0 / drawn.inclusion[drawn.pair])
     return RatioEstimate(
         estimate=replace(
             total,
@@ -145,8 +145,27 @@ def estimate_ratios(
         bias=bias.sum(axis=0),
         found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
-        gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
+        gains=(np.maximum(z, 0.0) / gains.inclusion[uncertain, None]).sum(axis=0),
     )
+
+
+def _gains_of(
+    pool: Pool, drawn: Drawn, labels: ReachedLevels, counting: IntArray
+) -> tuple[Gains, IntArray]:
+    """What drawn pairs reach, and where they stand among the pairs that have it, (n,).
+
+    Those at the positions `counting`; where they are many, all of the pool: lists of all pairs are
+    at hand, and the others reach nothing.
+    """
+    judged, places = drawn.pair[counting], np.full(len(drawn.pair), -1)
+    if drawn.counts is None and MANY * len(judged) >= len(pool):
+        places[counting] = judged
+        pairs, inclusion = np.arange(len(pool)), np.ones(len(pool))
+        reach = np.zeros((len(labels.gain), len(pool)))
+        reach[:, judged], inclusion[judged] = labels.reach[:, counting], drawn.inclusion[judged]
+        return Gains(labels.gain, reach, pairs, inclusion), places
+    places[counting] = np.arange(len(counting))
+    return Gains(labels.gain, labels.reach[:, counting], judged, drawn.inclusion[judged]), places
 
 
 def _may_be_useful(number: IntArray) -> BoolArray:
@@ -260,7 +279,7 @@ def _stored(rows: FloatArray) -> SparseMatrix:
 def _horvitz_thompson(z: FloatArray, frame: Frame, pairs: IntArray, number: IntArray) -> Totals:
     """The design's estimate of totals of z, without disagreement between assessors."""
     weights, draws = _stored(z), frame.draws
-    labels = PairLabels(np.ones(len(z)), number[pairs], np.zeros(len(z)), False)
+    labels = PairLabels(np.ones(len(z)), number, np.zeros(len(z)), False)
     if draws is not None and not draws.per_topic:
         chance = draws.chance[pairs]
         return horvitz_thompson_iid(weights, labels, probability=chance, draws=draws.number)

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..arrays import column_sums, frozen, share_of
 from ..estimates.products import cross_product
-from ..estimates.ratio_lines import Frame, Gains, Tangent
+from ..estimates.ratio_frames import Frame, Gains
+from ..estimates.ratio_lines import Tangent
 from ..estimates.ratio_moments import by_denominators, cross_sums
 from .missed import Missed
 
@@ -97,12 +98,12 @@ class AtOutlook:
 
     def bounded(self, scale: FloatArray) -> AtOutlook:
         """The same with so many times the slopes of each topic, (T,)."""
-        tangent, runs = self.tangent, self.tangent.frame.runs
+        tangent = self.tangent
         if np.all(scale == 1.0):
             return self
         lower = replace(
             tangent,
-            slope=tangent.slope * scale[tangent.frame.cell // runs],
+            slope=tangent.slope * tangent.frame.of_topics(scale),
             topic_slope=tangent.topic_slope * scale[:, None],
             reciprocal=tangent.reciprocal * scale,
         )
@@ -189,7 +190,9 @@ class AtOutlook:
         """
         slopes, likely = self.tangent.slopes, self.squares * (self.factor > 0.0)
         size = (1.0 + self.factor) * self.tangent.frame.gains.gain.sum()
-        cubes = slopes.power(3).T @ (likely * size**2)
+        cubed = slopes.copy()
+        cubed.data *= slopes.data * slopes.data  # a power takes ten times as long
+        cubes = cubed.T @ (likely * size**2)
         return np.sqrt(share_of(cubes, of=slopes.T @ likely))
 
     def missed(self, unjudged: BoolArray) -> Missed:

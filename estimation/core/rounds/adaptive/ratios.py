@@ -68,6 +68,7 @@ from scipy import sparse
 from ...arrays import FloatArray, added, column_sums, share_of
 from ...estimates.estimators import Totals, finds_of
 from ...estimates.products import cross_product
+from ...estimates.ratio_frames import Frame, Gains
 from ...estimates.ratio_labels import (
     BiasLeft,
     RatioEstimate,
@@ -75,7 +76,7 @@ from ...estimates.ratio_labels import (
     by_levels,
     levels_reached,
 )
-from ...estimates.ratio_lines import Frame, Gains, Tangent, denominator
+from ...estimates.ratio_lines import Tangent, denominator
 from ...estimates.ratio_moments import label_noise
 from ...inference.ratio_outlook import DAMPING, AtOutlook, chance_of_nothing, levels_of
 from .beyond import Beyond, share_at_most

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import added, column_sums, share_of
-from ...estimates.ratio_lines import Frame, Gains, Tangent
+from ...estimates.ratio_frames import Frame, Gains
+from ...estimates.ratio_lines import Tangent
 
 if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, IntArray

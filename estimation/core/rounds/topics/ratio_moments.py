@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ...estimates.ratio_lines import Frame, Gains, Tangent
+from ...estimates.ratio_frames import Frame, Gains
+from ...estimates.ratio_lines import Tangent
 from ...measures.table import document_gains
 from .grade_models import GradeModel, check_grade_model
 
