@@ -218,6 +218,15 @@ def test_values_keep_what_is_expected_of_them_where_differences_follow_squares(
     assert np.all(shown.high - shown.value > 1.9 * shown.se)
 
 
+def test_values_err_by_no_less_than_what_was_found_tells(by_hand: tuple) -> None:
+    """Of a run that finds what no other does a model expects too little; differences mix both."""
+    found, known = known_of(by_hand, 2.0, 15.0, None)
+    squares = np.diag(found.estimate.covariance)
+    always = (ratio_knowledge.INEXACT * found.estimate.value) ** 2
+    assert known.of_values == pytest.approx(squares + always)
+    assert np.all(np.diag(known.expected) < 0.8 * known.of_values)
+
+
 def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) -> None:
     """What runs of the goal differ by tells nothing of one that joined later."""
     goal, usual = np.arange(1, 7), expected_of(by_hand, 0.2, 15.0, None)

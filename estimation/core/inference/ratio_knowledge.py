@@ -185,9 +185,10 @@ def _spread(
 ) -> tuple[FloatArray, FloatArray]:
     """What is expected but for bias: covariance as differences have it, (k, k), and variances of
     values, (k,)."""
-    usual = at.covariance(measure)
+    usual, estimate = at.covariance(measure), found.estimate
     spread = _believed(usual, found)
-    of_values = np.maximum(np.diag(spread), 0.0)  # sums that cancel leave rounding below it
+    of_values = np.maximum(np.diag(spread), np.diag(estimate.covariance - estimate.noise))
+    of_values = np.maximum(of_values, 0.0)  # sums that cancel leave rounding below it
     if known is not None:
         of_all, goal = known
         spread = _believed(of_all.as_far_apart(usual, goal), found)

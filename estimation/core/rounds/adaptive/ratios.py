@@ -25,6 +25,14 @@ Bias
     where it was missed the squares say that nothing is to be expected (Cranfield, nDCG@10, goal
     *ranking*, 3 000 pairs: values .04 too high, and covered .85 times by the share as it is).
 
+Below 0 and above 1
+    Where a denominator is well known a ratio is as good as linear in what was found, and right on
+    average: as often above what it estimates as below. Of a run whose ratios are 1 in many topics
+    half of these lie above 1, and if they were taken for 1, its value would be told too low
+    (TREC-8, nDCG@10: the best runs by .012 with 5 % judged, and .055 with 2 %, two standard
+    errors). So they count as they are; but where a denominator is not well known, ratios are too
+    large as it is, and end at 0 and 1.
+
 Topics without anything relevant
     A ratio of what is expected says nothing of a topic in which nothing relevant was found and of
     which little is expected: it may be as high as elsewhere, where the truth is 0 if nothing
@@ -92,6 +100,7 @@ if TYPE_CHECKING:
 
 
 MOST_TOO_LARGE = 0.5  # of a denominator, because counts are not taken below what was found
+STRAIGHT = 5.0  # times the relative variance of a denominator: by how much less ratios are linear
 FINDS_AGAINST = 20.0  # so many that they say half of what they can against an expected bias
 
 
@@ -151,7 +160,8 @@ def estimate_ratio(
         _at_most(each, highest, topics) for each in (bias, usual * share, usual * unsure)
     )
     nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
-    by_topic = (1.0 - nothing[:, None]) * (highest - (taken + other) / 2.0)
+    outside = outside_of(tangent, highest, line.free.relative_variance)
+    by_topic = (1.0 - nothing[:, None]) * (highest + outside - (taken + other) / 2.0)
     left, of_value = ((each - taken).sum(axis=0) for each in (other, larger))
     further = np.where(np.abs(of_value) > np.abs(left), of_value, left)
     unsure_of_nothing = (nothing[:, None] * by_topic).sum(axis=0) / 2.0
@@ -178,7 +188,7 @@ def estimate_ratio(
             sure=np.zeros(len(pool.runs)),
         ),
         by_topic=by_topic,
-        bias=(highest - by_topic).sum(axis=0),
+        bias=(highest + outside - by_topic).sum(axis=0),
         found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
         left=BiasLeft(
@@ -187,6 +197,18 @@ def estimate_ratio(
             told_low + lowered(tangent, measure, highest),
         ),
     )
+
+
+def outside_of(tangent: Tangent, highest: FloatArray, relative_variance: FloatArray) -> FloatArray:
+    """By how much estimated ratios lie below 0 or above 1, as far as that counts, (T, k).
+
+    Nothing does of topics whose denominator has a relative variance of 1 / `STRAIGHT` or more,
+    and nowhere more than 1.
+    """
+    topics = len(relative_variance)
+    counts = np.maximum(1.0 - STRAIGHT * relative_variance, 0.0)
+    apart = np.clip(tangent.by_topic - highest, -1.0 / topics, 1.0 / topics)
+    return np.asarray(counts[:, None] * apart, dtype=np.float64)
 
 
 def lowered(tangent: Tangent, measure: Measure, highest: FloatArray) -> FloatArray:
