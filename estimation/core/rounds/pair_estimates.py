@@ -230,7 +230,12 @@ class _Question:
         pool, drawn = self.scope.pool, self.over
         at = AtOutlook.of(pool, measure, drawn, self.outlook)
         found = estimate_ratios(
-            pool, measure, drawn=drawn, rows=self.rows, expected_bias=at.bias_by_topic()
+            pool,
+            measure,
+            drawn=drawn,
+            rows=self.rows,
+            expected_bias=at.bias_by_topic(),
+            more=at.more(measure),
         )
         return _Found(
             estimates={"ht": found.estimate},
