@@ -127,7 +127,8 @@ class Judged:
         )
 
     def forget(self) -> None:
-        """What was judged for the round before."""
+        """What was judged for the round before, once the jobs that corrections asked for are done."""
+        factories.run_due_jobs()
         for model in (Judgment, Assignment):
             model.objects.all().delete()
         Pair.objects.update(held=0, judged=0, wanted=1)
