@@ -26,7 +26,7 @@ MANY = 4  # one pair in so many is enough to take lists from those of all
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """The m pairs that have any utility, ascending, with their inclusion probabilities.
+    """The m pairs that may have any utility, ascending, with their inclusion probabilities.
 
     Where `reach` holds estimates of all pairs, `variances` are theirs, and `least` are counts of
     each level in each topic that are not gone below: estimates may come out next to 0.
@@ -80,7 +80,7 @@ class DrawChances:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The pairs with any utility, and their entries in the runs' lists by (topic, run, rank)."""
+    """The pairs that may have any utility, and their entries in lists by (topic, run, rank)."""
 
     gains: Gains
     draws: DrawChances | None

@@ -43,10 +43,10 @@ def label_noise(
     noisy = np.flatnonzero(moments[0] > 0.0)
     if not len(noisy):
         return np.zeros((frame.runs, frame.runs))
-    crossed, falling = np.zeros((2, len(frame.topic)))
-    crossed[places[noisy]], falling[places[noisy]] = moments[1:, noisy]
+    squares, crossed, falling = spread = np.zeros((3, len(frame.topic)))
+    spread[:, places[noisy]] = moments[:, noisy]
     together = frame.per_cell(tangent.slope * crossed[frame.place])
-    own = cross_product(tangent.slopes[places[noisy]], moments[0, noisy])
+    own = cross_product(tangent.slopes, squares)
     return own + by_denominators(tangent, together, frame.per_topic(falling))
 
 
