@@ -150,7 +150,7 @@ def estimate_ratios(
         bias=bias.sum(axis=0),
         found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
-        gains=(np.maximum(z, 0.0) / gains.inclusion[uncertain, None]).sum(axis=0),
+        gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
     )
 
 
