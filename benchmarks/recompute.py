@@ -127,7 +127,7 @@ class Judged:
         )
 
     def forget(self) -> None:
-        """What was judged for the round before, once the jobs that corrections asked for are done."""
+        """What was judged for the round before, once corrections are recomputed."""
         factories.run_due_jobs()
         for model in (Judgment, Assignment):
             model.objects.all().delete()
