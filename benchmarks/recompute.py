@@ -127,8 +127,8 @@ class Judged:
         )
 
     def forget(self) -> None:
-        """What was judged for the round before, once corrections are recomputed."""
-        factories.run_due_jobs()
+        """What was judged for the rounds before, whose batches tell nothing any more."""
+        Batch.objects.update(state=Batch.State.DROPPED)
         for model in (Judgment, Assignment):
             model.objects.all().delete()
         Pair.objects.update(held=0, judged=0, wanted=1)

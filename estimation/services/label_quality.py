@@ -31,6 +31,7 @@ from estimation.core.labels.severity import Severity, severity
 from estimation.core.labels.two_raters import every_two, weighted_kappa
 from estimation.core.rounds.results import MeasureResult
 from estimation.models import EstimateSet, Round
+from estimation.selectors import complete_batches
 from estimation.services import estimates, taken_back, together
 from estimation.services.agreement_facts import (
     LabeledPairs,
@@ -58,13 +59,14 @@ LEAST_COMPETENCE = 20
 def look(job: jobs.Running) -> None:
     """The job: what labels are like is kept beside the latest estimates of the round. Idempotent.
 
-    Where labels have changed since, it leaves that to the estimates that are due. Senior grades
+    Where labels have changed since, or batches were opened again until none is complete, it leaves
+    that to the estimates that are due. Senior grades
     that do not count, and work that is excluded, change no label, so that it is told by itself
     which ones it has seen.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     shown = row.estimate_sets.last()
-    if shown is None or not row.is_drawn:
+    if shown is None or not row.is_drawn or complete_batches(row) == 0:
         return
     seniors, aside = _seniors(row), taken_back.seen(row)
     if shown.quality is not None and _has_seen(shown.quality, seniors, aside):

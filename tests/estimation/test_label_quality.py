@@ -15,12 +15,13 @@ from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.rounds import PlannedRound, draw_round
 from estimation.label_figures import quality_figure
 from estimation.models import Draw, EstimateSet, Round
+from estimation.receivers import look_at_labels_again
 from estimation.selectors import draws_behind
 from estimation.services import estimates, label_quality
 from estimation.services.pair_weights import pair_weights
 from estimation.services.report_files import page
 from judging import selectors as judging
-from judging.models import Campaign
+from judging.models import Campaign, Job
 from judging.services import assignments, exclusions, judgments
 from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
@@ -170,6 +171,23 @@ def test_excluded_people_are_none_of_those_told_of(disputed: Round) -> None:
     names = {each["name"] for each in told(disputed)["people"]}
     assert "cara" not in names
     assert {"anna", "ben"} <= names
+
+
+@pytest.mark.slow
+def test_where_no_batch_is_complete_any_more_the_estimates_to_come_are_left_to_tell(
+    disputed: Round,
+) -> None:
+    """Without a complete batch there is no look at all, and the job failed."""
+    campaign, known = disputed.campaign, disputed.estimate_sets.count()
+    cara = campaign.memberships.get(user__username="cara").user
+    exclusions.exclude(
+        campaign=campaign, assessor=cara, by=campaign.created_by, ground="time", reason="r"
+    )
+    assert selectors.complete_batches(disputed) == 0
+    look_at_labels_again(campaign)  # as after a senior grade
+    factories.run_due_jobs()
+    assert not Job.objects.exclude(state=Job.State.DONE).exists()
+    assert disputed.estimate_sets.count() == known
 
 
 @pytest.mark.slow
