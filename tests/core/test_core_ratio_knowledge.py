@@ -13,13 +13,16 @@ from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
-from estimation.core.estimates.ratios import _stored
+from estimation.core.estimates.ratios import _stored, estimate_ratios
+from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.ratio_knowledge import knowledge_at
 from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import pair_estimates
 from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.limits import limits_of_ratios
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.draws import draw
@@ -98,6 +101,28 @@ def test_expected_covariance_is_what_squares_are_on_average() -> None:
         found = horvitz_thompson_poisson(_stored(z[pairs]), labels, probability=inclusion[pairs])
         mean = mean + chance * found.covariance
     assert mean == pytest.approx((z.T * (1.0 / inclusion - 1.0)) @ z, **EXACT)
+
+
+@pytest.mark.parametrize("measure", RATIOS, ids=str)
+def test_squares_allow_for_what_tangents_leave_out_and_half_widths_for_squares(measure) -> None:
+    """Whatever is expected."""
+    pool = three_runs()
+    design = design_for(pool, "poisson", budget=250)
+    sample = draw(pool, design, seed="squares")
+    rows = LabelRows(np.arange(len(sample.pair)), grades_of(pool)[sample.pair])
+    drawn, topics = Drawn.of(design, sample, 1, topic=pool.topic), len(pool.topics)
+    asked = {"drawn": drawn, "rows": rows, "expected_bias": np.zeros((topics, 3))}
+    once, fourfold = (
+        estimate_ratios(pool, measure, more=np.full(topics, times), **asked) for times in (1.0, 4.0)
+    )
+    assert fourfold.estimate.covariance == pytest.approx(4.0 * once.estimate.covariance, **EXACT)
+    assert np.array_equal(fourfold.by_topic, once.by_topic)
+    at = AtOutlook.of(pool, measure, drawn, outlook_for(pool))
+    told = limits_of_ratios(fourfold.estimate, knowledge_at(at, measure, fourfold), 0.95, 1.0)
+    squares = np.sqrt(difference_variances(fourfold.estimate.covariance))
+    apart = np.triu_indices(3, k=1)
+    assert np.all(told.difference_margin[apart] >= 1.95 * squares[apart])
+    assert np.all(told.se >= np.sqrt(np.diag(fourfold.estimate.covariance)) * (1.0 - 1e-12))
 
 
 # ---------------------------------------------------------------- what a value takes from it
