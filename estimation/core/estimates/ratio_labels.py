@@ -52,6 +52,23 @@ class BiasLeft:
 
 
 @dataclass(frozen=True, eq=False)
+class FoundParts:
+    """What is there of ratios of T topics and k runs whatever else might have been drawn.
+
+    Attributes
+    ----------
+    numerator : ndarray of float64, shape (T, k)
+        What judged pairs add to the numerators, over T, each as often as it is drawn; and of that
+        the share that it is of the estimated numerator.
+    reciprocal : ndarray of float64, shape (T,)
+        One over the estimated denominators; 0 of topics without.
+    """
+
+    numerator: FloatArray
+    reciprocal: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class RatioEstimate:
     """Estimated values of k runs under a ratio measure.
 
@@ -77,6 +94,8 @@ class RatioEstimate:
     gains : ndarray of float64, shape (k,), or None
         What uncertain pairs add to each value, by the slopes of its linearization: those that add
         alone. None where errors are about what a model predicted.
+    parts : FoundParts or None
+        What was found, of samples drawn at once.
     """
 
     estimate: Totals
@@ -86,6 +105,7 @@ class RatioEstimate:
     noise_measured: bool
     left: BiasLeft | None = None
     gains: FloatArray | None = None
+    parts: FoundParts | None = None
 
 
 @dataclass(frozen=True, eq=False)

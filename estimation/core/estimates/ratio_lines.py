@@ -164,20 +164,22 @@ def denominator(frame: Frame, measure: Measure) -> Denominator:
 
 def _ideal(frame: Frame, measure: Measure) -> Denominator:
     counts, gain = Counts.of(frame), frame.gains.gain[:, None]
-    longest = counts.bracket(counts.step)[1].max(initial=1.0)
-    ranks = np.arange(1, int(min(longest, MAX_IDEAL)) + 2)
-    sums = np.concatenate([[0.0], np.cumsum(measure.weights(ranks))])
-    ranks = np.append(0, ranks)
-
-    def discounted(number: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(number, ranks, sums), dtype=np.float64)
-
     low, high = counts.bracket(counts.step)
-    slope = (discounted(high) - discounted(low)) / (high - low)
-    value = discounted(counts.number)
-    low, high = counts.bracket(np.minimum(counts.error, counts.number))
-    bend = (discounted(high) + discounted(low)) / 2.0 - value
+    value, least, most = discounted(measure, np.stack([counts.number, low, high]))
+    slope = (most - least) / (high - low)
+    least, most = discounted(
+        measure, np.stack(counts.bracket(np.minimum(counts.error, counts.number)))
+    )
+    bend = (most + least) / 2.0 - value
     return Denominator((gain * value).sum(axis=0), slope, (gain * bend).sum(axis=0))
+
+
+def discounted(measure: Measure, number: FloatArray) -> FloatArray:
+    """G of numbers of documents: discounts of so many first ranks, linear between whole ones."""
+    longest = min(number.max(initial=1.0), MAX_IDEAL)
+    sums = np.cumsum(measure.weights(np.arange(1, int(longest) + 2)))
+    sums = np.concatenate([[0.0], sums])
+    return np.asarray(np.interp(number, np.arange(len(sums)), sums), dtype=np.float64)
 
 
 # ------------------------------------------------------------------------------ linearization
@@ -217,6 +219,14 @@ class Tangent:
             return self.frame.pool.by_pair(self.slope[self.frame.every_place])
         place = self.frame.place, self.frame.cell % self.frame.runs
         return sparse.csr_array((self.slope, place), shape=(len(self.frame.topic), self.frame.runs))
+
+    def along(self, reach: FloatArray) -> FloatArray:
+        """What the linear function says, (T, k), where the m pairs reach so far, (L, m)."""
+        frame, gains = self.frame, self.frame.gains
+        moved = reach - gains.reach
+        above = frame.per_cell(self.slope * added(gains.gain, moved)[frame.place])
+        below = frame.per_topic(self.falling(np.arange(len(frame.topic)), moved))
+        return np.asarray(self.by_topic + above - self.topic_slope * below[:, None])
 
     def falling(self, places: IntArray, reach: FloatArray) -> FloatArray:
         """h of pairs with these shares of judgments at each level."""

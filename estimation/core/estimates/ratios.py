@@ -76,10 +76,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ..arrays import share_of
 from ..data.labels import LabelRows, PairLabels
 from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
 from .ratio_frames import MANY, DrawChances, Frame, Gains
-from .ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
+from .ratio_labels import FoundParts, RatioEstimate, ReachedLevels, deviations, levels_reached
 from .ratio_lines import Tangent
 from .ratio_moments import label_noise
 
@@ -151,7 +152,16 @@ def estimate_ratios(
         found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
         gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
+        parts=_parts(tangent),
     )
+
+
+def _parts(tangent: Tangent) -> FoundParts:
+    frame, gains = tangent.frame, tangent.frame.gains
+    often = gains.utility * gains.inclusion
+    there = frame.per_cell(tangent.slope * often[frame.place])
+    certain = np.minimum(share_of(there, of=tangent.by_topic), 1.0)
+    return FoundParts(share_of(there * certain, of=tangent.reciprocal[:, None]), tangent.reciprocal)
 
 
 def _gains_of(

@@ -43,6 +43,9 @@ half of these documents, of a third in differences, in every topic (`AtOutlook.b
 Cranfield, with 8 000 of 15 393 pairs, a value was covered .82 times without it (the worst run .41),
 and three campaigns in five had a false verdict.
 
+Where few runs are judged little below the top, ideal lists of nDCG are estimated short, or full,
+and no linearization sees it: `ideal_lists`.
+
 Values reach up at least as far as gamma limits with half a find more do (`rounds.limits`): a run
 whose documents nobody else returns is low, and its squares are, where these were missed.
 
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
+    from .ideal_lists import IdealLists
     from .missed import Missed
     from .of_all_runs import OfAllRuns
 
@@ -148,16 +152,21 @@ def knowledge_at(
     unjudged: BoolArray | None = None,
     of_all: OfAllRuns | None = None,
     goal: BoolArray | None = None,
+    ideal: IdealLists | None = None,
 ) -> RatioKnowledge:
     """Work out how far estimated ratios may be off, and which of them to withhold.
 
     By a linearization at an outlook; `found` is what the sample says. With the pairs that were not
     judged, (N,), it is allowed for what a single one would change. `of_all` is known of rounds
-    that learn, and which runs are of their goal, (k,).
+    that learn, and which runs are of their goal, (k,). `ideal` is known of the denominators of nDCG
+    in rounds drawn at once.
     """
     left = _bias_left(at, measure, found) if found.left is None else found.left
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
+    if ideal is not None and found.parts is not None:
+        of_lists = ideal.covariance(found.parts)
+        spread, of_values = spread + of_lists, of_values + np.diag(of_lists)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
     lower = left.further_down
     expected = spread + shared + np.multiply.outer(apart, apart) + np.multiply.outer(lower, lower)

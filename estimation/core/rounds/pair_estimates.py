@@ -16,6 +16,7 @@ from ..estimates.terms import Terms, linear_terms
 from ..estimates.topic_sums import TopicSums
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import RunBounds, guarantee
+from ..inference.ideal_lists import IdealLists
 from ..inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from ..inference.ratio_outlook import AtOutlook
 from ..inference.reach import Reach
@@ -237,6 +238,9 @@ class _Question:
             expected_bias=at.bias_by_topic(),
             more=at.more(measure),
         )
+        ideal = None
+        if measure.name == "nDCG" and measure.cutoff and at.factor.any():
+            ideal = IdealLists.of(pool, measure, drawn, self.rows, self.outlook)
         return _Found(
             estimates={"ht": found.estimate},
             unseen={},
@@ -245,7 +249,7 @@ class _Question:
             noise_measured=found.noise_measured,
             ratio_bias=found.bias,
             relevant_found=found.found,
-            ratio_knowledge=knowledge_at(at, measure, found),
+            ratio_knowledge=knowledge_at(at, measure, found, ideal=ideal),
         )
 
 
