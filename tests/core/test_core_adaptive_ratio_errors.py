@@ -20,7 +20,7 @@ from estimation.core.inference.uncertainty import variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive.estimates import BatchWeights
 from estimation.core.rounds.adaptive.outlooks import model_outlook
-from estimation.core.rounds.adaptive.ratios import at_outlook
+from estimation.core.rounds.adaptive.slopes import at_outlook
 from estimation.core.rounds.adaptive.state import walk
 from estimation.core.rounds.limits import limits_of_ratios
 from estimation.research.simulation import true_values

@@ -20,7 +20,7 @@ from estimation.core.planning.ahead import Ahead
 from estimation.core.planning.contenders import Contenders, Horizon
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.stopping import StoppingRule
-from estimation.core.rounds.adaptive import answers, ratios
+from estimation.core.rounds.adaptive import answers, slopes
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
@@ -89,7 +89,7 @@ def test_a_topic_that_may_have_nothing_relevant_counts_so_much_less(
     error, covered = errors_and_covered(*sparse)
     assert abs(error) < 0.05
     assert covered > 0.93
-    monkeypatch.setattr(ratios, "chance_of_nothing", lambda frame, _: np.zeros(len(frame.sizes)))
+    monkeypatch.setattr(slopes, "chance_of_nothing", lambda frame, _: np.zeros(len(frame.sizes)))
     error, covered = errors_and_covered(*sparse)
     assert error > 0.1
     assert covered < 0.5

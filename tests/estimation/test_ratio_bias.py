@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from estimation.core.estimates.ratio_labels import BiasLeft
+from estimation.core.inference import ratio_outlook
 from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
 from tests.estimation.simulations import rows, simulated
@@ -24,15 +25,17 @@ def test_values_allow_for_a_bias_that_few_finds_deny(
     """The twin lowers the bias that a model expects by as much as any finds say.
 
     And it knows nothing of what topics without a find hold, and of counts that are not taken below
-    what was found, which by themselves make intervals here long enough.
+    what was found, which by themselves make intervals here long enough; and it divides estimates by
+    estimates, whatever is known of these, which makes the bias twice as large.
     """
     if twin:
+        monkeypatch.setattr(ratio_outlook, "BENT", 0.0)
         monkeypatch.setattr(ratios, "FINDS_AGAINST", 1e-9)
         monkeypatch.setattr(Beyond, "told_low", lambda _, told, *_given: np.zeros(told.shape[1]))
         monkeypatch.setattr(ratios, "lowered", lambda _tangent, _measure, told: 0.0 * told[0])
     (found,) = rows(simulated(data_dir / "cranfield"), *ROUND)
     assert found["value_coverage"] < 0.9 if twin else found["value_coverage"] > 0.95
-    assert found["true_verdicts"] > 180.0, "differences have no part in it"
+    assert found["true_verdicts"] > 170.0, "differences have no part in it"
     assert found["familywise_error"] == 0.0
 
 

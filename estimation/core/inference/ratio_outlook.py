@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .outlook import Outlook
 
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
+BENT = 2.0  # times the relative variance of the denominator: squared, odds that ratios bend
 ALMOST_CERTAIN = 1.0 - 1e-9
 
 
@@ -120,6 +121,11 @@ class AtOutlook:
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
         return np.asarray(self._variance * self.tangent.reciprocal**2, dtype=np.float64)
+
+    @property
+    def straight(self) -> FloatArray:
+        """How far ratios of estimates are as good as linear, 1 / (1 + (2 v)^2), shape (T,)."""
+        return np.asarray(1.0 / (1.0 + (BENT * self.relative_variance) ** 2), dtype=np.float64)
 
     def more(self, measure: Measure) -> FloatArray:
         """(1 + v)^p of every topic, shape (T,)."""

@@ -44,8 +44,8 @@ from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import corrected_outlook, planned_alone, weighed_before
 from ..rounds.adaptive.outlooks import Missing, model_outlook
 from ..rounds.adaptive.race import race_of
-from ..rounds.adaptive.ratios import at_outlook, moments_about, reach_expected
 from ..rounds.adaptive.sampling import plan_chances, sizes_before
+from ..rounds.adaptive.slopes import at_outlook, moments_about, reach_expected
 from ..sampling.probabilities import poisson_thresholds
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
 from .ratio_ahead import RatiosMissed, covariances_then, ratio_noise

@@ -25,7 +25,8 @@ from ..limits import limits_of_ratios, limits_of_sums
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import BatchWeights, Weighed, estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
-from .ratios import at_outlook, estimate_ratio
+from .ratios import estimate_ratio
+from .slopes import at_outlook
 from .state import FAMILIES, AdaptiveState, walk
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
-    from .ratios import SteadySlopes
+    from .slopes import SteadySlopes
 
 ESTIMATOR = "ad"
 CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning

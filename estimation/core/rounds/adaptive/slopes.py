@@ -1,0 +1,153 @@
+"""Ratios of adaptive rounds linearized where judged pairs have their labels; see `ratios`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays import share_of
+from ...estimates.ratio_frames import Frame, Gains
+from ...estimates.ratio_labels import by_levels
+from ...estimates.ratio_lines import Tangent
+from ...inference.ratio_outlook import AtOutlook, chance_of_nothing, levels_of
+
+if TYPE_CHECKING:
+    from ...arrays import FloatArray, IntArray
+    from ...data.labels import LabelRows
+    from ...data.scope import Scope
+    from ...estimates.ratio_labels import ReachedLevels
+    from ...inference.outlook import Outlook
+    from ...measures.table import Measure
+    from .estimates import BatchWeights
+
+
+@dataclass(frozen=True, eq=False)
+class SteadySlopes:
+    """A ratio linearized where judged pairs have their labels, and others what is expected of them.
+
+    What batches found is passed through slopes that are steady: where next to nothing was judged of
+    a topic its estimated count may be next to 0, and slopes at the estimates anything.
+
+    Attributes
+    ----------
+    free : AtOutlook
+        With slopes as they are, which tell the bias.
+    bounds : ndarray of float64, shape (T,)
+        So many times these slopes tell what topics err by (`AtOutlook.bounds`).
+    labels : ReachedLevels
+        Judgments of the judged pairs, by the levels of `at`.
+    missed : ndarray of float64, shape (L, n)
+        What they add by surprise, as `estimated_reach` has it.
+    """
+
+    free: AtOutlook
+    bounds: FloatArray
+    labels: ReachedLevels
+    missed: FloatArray
+
+    def partly(self, by_topic: FloatArray, scope: Scope, estimated: FloatArray) -> FloatArray:
+        """Ratios of topics, (T, k), and where denominators are not well known the line instead.
+
+        `estimated` are r^_i of the sampled pool by the levels of `labels`. The line, too, lies
+        below 0 or above 1 by no more than 1: of a topic of which next to nothing is expected it is
+        as steep as can be.
+        """
+        most = 1.0 / len(by_topic)
+        line = self.free.tangent.along(np.stack([scope.spread(each) for each in estimated]))
+        line = np.clip(line, -most, 2.0 * most)
+        share = self.free.straight[:, None]
+        return np.asarray(line + share * (by_topic - line), dtype=np.float64)
+
+    @cached_property
+    def at(self) -> AtOutlook:
+        """With slopes that tell what topics err by."""
+        return self.free.bounded(self.bounds)
+
+    def moved(self, places: IntArray) -> FloatArray:
+        """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
+        return self.at.tangent.moved(places, self.missed)
+
+    def share_of_expected(
+        self, moved: FloatArray, uncertain: FloatArray, topic: IntArray
+    ) -> FloatArray:
+        """Squares of what was found over what was expected of them, at most 1, shape (k,).
+
+        A model that expects too much of pairs expects as much too large a bias.
+        """
+        expected = np.diag(self.free.tangent_covariance())
+        free = share_of(uncertain, of=self.bounds[topic] ** 2)
+        squares = (free[:, None] * moved**2).sum(axis=0)
+        return np.minimum(share_of(squares, of=np.maximum(expected, 0.0)), 1.0)
+
+
+def at_outlook(
+    scope: Scope,
+    weights: BatchWeights,
+    measure: Measure,
+    outlook: Outlook,
+    *,
+    pairs: IntArray,
+    rows: LabelRows,
+    of_round: Scope | None = None,
+) -> SteadySlopes:
+    """Linearize a ratio where judged pairs have their labels, and others what is expected of them.
+
+    What the batches may have missed of a pair is the difference from the mean of what they
+    predicted of it. Slopes are bounded by the runs of the round, whoever is asked for; by default
+    these are the runs of the scope.
+    """
+    pool, every = scope.pool, np.arange(len(scope.pool))
+    levels, gain, expected = reach_expected(scope, measure, outlook)
+    labels = by_levels(rows, len(pairs), gain, outlook.grades[1:][levels])
+    reach = expected.copy()
+    reach[:, scope.place[pairs]] = labels.reach
+    gains = Gains(gain, reach, every, np.ones(len(pool)))
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    spread = scope.spread(weights.spread)
+    of_model = np.minimum(levels, weights.reach.shape[1] - 1)
+    missed = weights.on_find[pairs] * (labels.reach - weights.reach[1, of_model][:, pairs])
+    predicted = np.stack([scope.spread(each) for each in weights.reach[2, of_model]])
+    moments = moments_about(tangent, expected, share_of(predicted, of=spread))
+    nothing = chance_of_nothing(tangent.frame, reach[0])
+    nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
+    at = AtOutlook(tangent, spread, *moments, nothing)
+    if of_round is None or of_round.pool is pool:
+        return SteadySlopes(at, at.bounds(measure), labels, missed)
+    whole = at_outlook(of_round, weights, measure, outlook, pairs=pairs, rows=rows)
+    return SteadySlopes(at, whole.bounds, labels, missed)
+
+
+def reach_expected(
+    scope: Scope, measure: Measure, outlook: Outlook
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return levels of utility of an outlook, (L,), their gains, and how far pairs reach, (L, M).
+
+    Nothing is expected of pairs that were not in the sampled pool.
+    """
+    known, origin = np.flatnonzero(~scope.added), scope.origin
+    levels, gain = levels_of(measure, outlook)
+    expected = np.zeros((len(levels), len(scope.pool)))
+    expected[:, known] = outlook.reach(origin[known])[levels]
+    return levels, gain, expected
+
+
+def moments_about(
+    tangent: Tangent, expected: FloatArray, predicted: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return E[u_i^2], E[u_i h_i] and E[h_i^2] of pairs, (M,) each, about what was predicted.
+
+    `expected` and `predicted` say how far pairs reach each level, shape (L, M).
+    """
+    shares = -np.diff(expected, axis=0, prepend=1.0, append=0.0)
+    steps, slopes = tangent.frame.gains.gain, tangent.level_slope[:, tangent.frame.topic]
+    squares, crossed, falling = np.zeros((3, expected.shape[1]))
+    for got, share in enumerate(shares):  # pairs that reach the first `got` levels
+        left = (np.arange(len(steps)) < got)[:, None] - predicted
+        utility, fall = steps @ left, (steps[:, None] * slopes * left).sum(axis=0)
+        squares += share * utility**2
+        crossed += share * utility * fall
+        falling += share * fall**2
+    return squares, crossed, falling
