@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from .estimates import BatchWeights
 
+MOST_BEYOND = 3.0  # ratios, of a line
+
 
 @dataclass(frozen=True, eq=False)
 class SteadySlopes:
@@ -51,13 +53,13 @@ class SteadySlopes:
     def partly(self, by_topic: FloatArray, scope: Scope, estimated: FloatArray) -> FloatArray:
         """Ratios of topics, (T, k), and where denominators are not well known the line instead.
 
-        `estimated` are r^_i of the sampled pool by the levels of `labels`. The line, too, lies
-        below 0 or above 1 by no more than 1: of a topic of which next to nothing is expected it is
-        as steep as can be.
+        `estimated` are r^_i of the sampled pool by the levels of `labels`. No line lies below 0 or
+        above 1 by more than `MOST_BEYOND`: of a topic of which next to nothing is expected it is as
+        steep as can be.
         """
         most = 1.0 / len(by_topic)
         line = self.free.tangent.along(np.stack([scope.spread(each) for each in estimated]))
-        line = np.clip(line, -most, 2.0 * most)
+        line = np.clip(line, -MOST_BEYOND * most, (1.0 + MOST_BEYOND) * most)
         share = self.free.straight[:, None]
         return np.asarray(line + share * (by_topic - line), dtype=np.float64)
 
