@@ -40,6 +40,7 @@ from scipy import special
 from ..arrays import column_sums, share_of
 from ..estimates.ratio_labels import by_levels
 from ..estimates.ratio_lines import discounted
+from ..estimates.ratio_moments import cross_sums
 from .ratio_outlook import levels_of
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ class IdealLists:
     def covariance(self, found: FoundParts) -> FloatArray:
         """What errors of ideal lists add to the covariance of the values, shape (k, k)."""
         bias = (found.numerator * (found.reciprocal - self.reciprocal)[:, None]).sum(axis=0)
-        spread = (found.numerator * self.variance[:, None]).T @ found.numerator
-        return np.asarray(np.multiply.outer(bias, bias) + spread, dtype=np.float64)
+        spread = found.numerator * np.sqrt(self.variance)[:, None]
+        return np.asarray(np.multiply.outer(bias, bias) + cross_sums(spread, spread))
 
 
 def _times(found: FloatArray, drawn: Drawn, expected: FloatArray) -> FloatArray:
