@@ -81,7 +81,8 @@ class RatioEstimate:
     bias : ndarray of float64, shape (k,)
         Second-order estimate of the bias, in the measure's unit, pairs being taken for
         independent: the mean of what was found tells and what is expected. It has been taken off
-        the value. Blind to topics of which no relevant document was found.
+        the value. Blind to topics of which no relevant document was found. Of nDCG in adaptive
+        rounds with what a line says less (`rounds.adaptive.ratios`).
     found : ndarray of int64, shape (T,)
         Sampled pairs of each topic with any utility: on few of them neither the bias nor the
         interval can be relied on.
@@ -95,7 +96,7 @@ class RatioEstimate:
         What uncertain pairs add to each value, by the slopes of its linearization: those that add
         alone. None where errors are about what a model predicted.
     parts : FoundParts or None
-        What was found, of samples drawn at once.
+        What was found, of samples drawn at once, under nDCG with a cutoff (`ideal_lists`).
     """
 
     estimate: Totals

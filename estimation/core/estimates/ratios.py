@@ -152,11 +152,12 @@ def estimate_ratios(
         found=found,
         noise_measured=bool(np.any(labels.number >= 2)),
         gains=_stored(np.maximum(z, 0.0)).T @ (1.0 / gains.inclusion[uncertain]),
-        parts=_parts(tangent),
+        parts=_parts(tangent) if measure.name == "nDCG" and measure.cutoff else None,
     )
 
 
 def _parts(tangent: Tangent) -> FoundParts:
+    """For measures whose ideal lists may be full, which no linearization sees."""
     frame, gains = tangent.frame, tangent.frame.gains
     often = gains.utility * gains.inclusion
     there = frame.per_cell(tangent.slope * often[frame.place])

@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
-    from .ideal_lists import IdealLists
     from .missed import Missed
     from .of_all_runs import OfAllRuns
 
@@ -152,20 +151,19 @@ def knowledge_at(
     unjudged: BoolArray | None = None,
     of_all: OfAllRuns | None = None,
     goal: BoolArray | None = None,
-    ideal: IdealLists | None = None,
+    of_lists: FloatArray | None = None,
 ) -> RatioKnowledge:
     """Work out how far estimated ratios may be off, and which of them to withhold.
 
     By a linearization at an outlook; `found` is what the sample says. With the pairs that were not
     judged, (N,), it is allowed for what a single one would change. `of_all` is known of rounds
-    that learn, and which runs are of their goal, (k,). `ideal` is known of the denominators of nDCG
-    in rounds drawn at once.
+    that learn, and which runs are of their goal, (k,). `of_lists`, (k, k), is what errors of ideal
+    lists add to the covariance.
     """
     left = _bias_left(at, measure, found) if found.left is None else found.left
     known = None if of_all is None or goal is None else (of_all, goal)
     spread, of_values = _spread(at, measure, found, known)
-    if ideal is not None and found.parts is not None:
-        of_lists = ideal.covariance(found.parts)
+    if of_lists is not None:
         spread, of_values = spread + of_lists, of_values + np.diag(of_lists)
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
     lower = left.further_down

@@ -238,9 +238,10 @@ class _Question:
             expected_bias=at.bias_by_topic(),
             more=at.more(measure),
         )
-        ideal = None
-        if measure.name == "nDCG" and measure.cutoff and at.factor.any():
+        of_lists = None
+        if found.parts is not None and at.factor.any():
             ideal = IdealLists.of(pool, measure, drawn, self.rows, self.outlook)
+            of_lists = ideal.covariance(found.parts)
         return _Found(
             estimates={"ht": found.estimate},
             unseen={},
@@ -249,7 +250,7 @@ class _Question:
             noise_measured=found.noise_measured,
             ratio_bias=found.bias,
             relevant_found=found.found,
-            ratio_knowledge=knowledge_at(at, measure, found, ideal=ideal),
+            ratio_knowledge=knowledge_at(at, measure, found, of_lists=of_lists),
         )
 
 
