@@ -1,4 +1,4 @@
-"""nDCG of adaptive rounds by a line, where little is known of the ideal list of a topic."""
+"""nDCG of adaptive rounds where little is known of the ideal list of a topic: lines, and bias."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,10 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
-from estimation.core.inference import ratio_outlook
+from estimation.core.inference import ratio_knowledge, ratio_outlook
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
 from tests.core.test_core_adaptive import played
 from tests.core.test_core_adaptive_ratios import plan_of
@@ -36,16 +37,21 @@ def many_topics() -> tuple[Pool, np.ndarray]:
     return pool, (documents < relevant[pool.topic]).astype(np.int64)
 
 
+def samples(pool: Pool, grades: np.ndarray, budget: int) -> list[tuple]:
+    plan = plan_of(pool, NDCG, budget=budget, batches=5)
+    return [played(pool, grades, plan, seed=f"l{trial}") for trial in range(TRIALS)]
+
+
+def told(pool: Pool, sample: tuple) -> MeasureResult:
+    drawn, labels = sample
+    return evaluate(pool, drawn, labels=labels, measures=[NDCG], max_grade=3).results[0]
+
+
 def off(pool: Pool, grades: np.ndarray) -> np.ndarray:
     """By how much the values of every sample are off, shape (TRIALS, k)."""
     truth = true_values(pool, grades=grades, measure=NDCG)
-    plan = plan_of(pool, NDCG, budget=2 * TOPICS, batches=5)
-    found = []
-    for trial in range(TRIALS):
-        drawn, labels = played(pool, grades, plan, seed=f"l{trial}")
-        asked = {"labels": labels, "measures": [NDCG], "max_grade": 3}
-        found.append(evaluate(pool, drawn, **asked).results[0].estimate.value - truth)
-    return np.array(found)
+    drawn = samples(pool, grades, 2 * TOPICS)
+    return np.array([told(pool, each).estimate.value - truth for each in drawn])
 
 
 @pytest.mark.slow
@@ -78,3 +84,37 @@ def test_along_a_line_ratios_move_as_its_slopes_say(many_topics: tuple) -> None:
     closer = Gains(gains.gain, reach + near, gains.pair, gains.inclusion)
     ratio = Tangent.of(Frame.of(pool, NDCG, closer, None), NDCG).by_topic
     assert line.along(reach + near) == pytest.approx(ratio, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_bias_that_may_be_left_hides_no_difference_and_no_verdict(many_topics: tuple) -> None:
+    """Of 48 differences 4 were not told, and 7 verdicts not given, each of them true."""
+    pool, grades = many_topics
+    truth = true_values(pool, grades=grades, measure=NDCG)
+    true = np.subtract.outer(truth, truth)
+    for sample in samples(pool, grades, 6 * TOPICS):
+        ranking = told(pool, sample).ranking
+        assert not ranking.unknown.any()
+        assert np.array_equal(ranking.verdicts, np.sign(true))
+        assert np.all(np.abs(ranking.difference - true) <= ranking.margin)
+
+
+def test_a_bias_beyond_what_is_believed_of_it_counts_more_the_larger_it_is(
+    many_topics: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is believed counts once, as does any by the twin, which believes all."""
+    pool, grades = many_topics
+    sample = samples(pool, grades, 6 * TOPICS)[0]
+    usual = told(pool, sample)
+    margins, widths, off_diagonal = [], [], ~np.eye(4, dtype=bool)
+    for believed in (1e9, 1.0, 0.1, 0.05):
+        monkeypatch.setattr(ratio_knowledge, "MOST_BIAS", 2.0 * believed)
+        monkeypatch.setattr(ratio_knowledge, "MOST_BIAS_OF_DIFFERENCE", believed)
+        found = told(pool, sample)
+        margins.append(found.ranking.margin[off_diagonal])
+        widths.append(found.estimate.se)
+        assert np.array_equal(found.estimate.value, usual.estimate.value)
+    assert np.all(np.diff(margins, axis=0) >= 0.0)
+    assert np.all(np.diff(widths, axis=0) >= 0.0)
+    assert np.all(widths[0] < widths[-1])
+    assert np.mean(margins[0] < margins[-1]) > 0.5

@@ -49,18 +49,22 @@ and no linearization sees it: `ideal_lists`.
 Values reach up at least as far as gamma limits with half a find more do (`rounds.limits`): a run
 whose documents nobody else returns is low, and its squares are, where these were missed.
 
+A bias that may be left is believed up to so many standard errors, `MOST_BIAS` of a value and
+`MOST_BIAS_OF_DIFFERENCE` of a difference. Beyond, the interval is that of a larger one, as many
+times as it is beyond: where a series is most of an error, it is known roughly. Such values and
+differences were withheld, as intervals allow for an error that is as likely either way and not for
+this one; but a difference many times as large as its bias is no less decided for it (decision
+0097).
+
 Withheld is (`Reason.FEW_RELEVANT`)
 
-* a value whose left bias is larger than `MOST_BIAS` standard errors, and every difference that it
-  has a part in (of rounds that learn, where the model tells the bias of every run, what two runs
-  have in common of it is in no difference): intervals allow for an error that is as likely either
-  way, not for this one;
-* all values, where the relative variance v of half of the denominators is above `MOST_VARIANCE`
-  (in rounds whose model does not tell the bias of every run);
-* everything, where nothing relevant was found and something could have been missed;
+* everything, where the relative variance v of half of the denominators is above `MOST_VARIANCE`
+  (in rounds whose model does not tell the bias of every run), or where nothing relevant was found
+  and something could have been missed;
 * a value whose standard error is more than `MOST_ERROR` of it;
-* a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
-  standard error is a large share of the mean of the two values.
+* a difference whose standard error is a large share of the mean of the two values;
+* of Rprec in rounds drawn at once the differences of values whose bias is not believed: where it is
+  so large, series tell too little of them (Cranfield to rank 10, 1 000 pairs: .90 covered).
 
 One relevant document that nobody judged may turn a tie into a verdict, where next to all that
 matters is judged and next to nothing is expected of the rest; and it moves the value of a run by
@@ -79,6 +83,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import share_of
 from ..estimates.ratio_labels import BiasLeft
 from .intervals import difference_variances
 from .ratio_outlook import DAMPING, AtOutlook
@@ -119,6 +124,8 @@ class RatioKnowledge:
     finds : ndarray of float64, shape (k, k)
         Finds that carry each value and difference, at least 1: without any, a variance is the
         expected one, and no noisier for that.
+    least : ndarray of float64, shape (k, k)
+        What standard errors of differences are at least.
     gains, find : ndarray of float64, shape (k,), or None
         What uncertain pairs add to each value, and what a find does (`AtOutlook.find`); None where
         errors are about what a model predicted.
@@ -132,6 +139,7 @@ class RatioKnowledge:
     unknown: Reasons
     difference_unknown: Reasons
     finds: FloatArray
+    least: FloatArray
     gains: FloatArray | None = None
     find: FloatArray | None = None
     missed: Missed | None = None
@@ -168,24 +176,25 @@ def knowledge_at(
     shared, apart = 0.0 if of_all is None else of_all.bias, left.of_differences
     lower = left.further_down
     expected = spread + shared + np.multiply.outer(apart, apart) + np.multiply.outer(lower, lower)
-    biased = np.abs(left.of_values) > MOST_BIAS * np.sqrt(of_values)
-    of_values = of_values + (left.of_values**2 if of_all is None else apart**2 + shared)
-    of_values = of_values + lower**2
-    most = np.abs(np.subtract.outer(apart, apart))
-    unclear = most > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
-    unclear |= _vague_differences(found, expected)
-    if found.left is None:
-        biased |= _no_series(at)
-        unclear |= np.logical_or.outer(biased, biased)
+    squared = left.of_values**2
+    doubted = squared > MOST_BIAS**2 * of_values
+    times = _how_often(squared, MOST_BIAS**2 * of_values)
+    of_values = of_values + times * (squared if of_all is None else apart**2 + shared) + lower**2
+    least = _errors_of_differences(found, spread, expected, apart)
+    unclear = least > MOST_DOUBT * np.add.outer(found.estimate.value, found.estimate.value) / 2.0
+    if found.left is None and measure.name == "Rprec":
+        unclear |= np.logical_or.outer(doubted, doubted)
     nothing = bool(at.factor.any()) and not found.found.any()
+    nothing |= found.left is None and _no_series(at)
     unclear |= nothing
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
         expected=expected,
         of_values=of_values,
-        unknown=_reasons(biased | nothing | _vague_values(found, of_values)),
+        unknown=_reasons(nothing | _vague_values(found, of_values)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
+        least=np.where(times > 1.0, least, 0.0),
         gains=found.gains,
         find=None if found.gains is None else at.find(),
         missed=None if unjudged is None else at.missed(unjudged),
@@ -258,8 +267,16 @@ def _vague_values(found: RatioEstimate, of_values: FloatArray) -> BoolArray:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) > MOST_ERROR * estimate.value)
 
 
-def _vague_differences(found: RatioEstimate, expected: FloatArray) -> BoolArray:
-    estimate = found.estimate
-    mean = np.add.outer(estimate.value, estimate.value) / 2.0
-    variance = variances_of_differences(estimate.covariance, expected + estimate.noise)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) > MOST_DOUBT * mean)
+def _errors_of_differences(
+    found: RatioEstimate, spread: FloatArray, expected: FloatArray, apart: FloatArray
+) -> FloatArray:
+    """What standard errors of differences are at least, (k, k), `apart` being the left biases."""
+    bias, noise = np.subtract.outer(apart, apart) ** 2, found.estimate.noise
+    times = _how_often(bias, MOST_BIAS_OF_DIFFERENCE**2 * difference_variances(spread))
+    variance = variances_of_differences(found.estimate.covariance, expected + noise)
+    return np.asarray(np.sqrt(np.maximum(variance + (times - 1.0) * bias, 0.0)))
+
+
+def _how_often(bias: FloatArray, most: FloatArray) -> FloatArray:
+    """How often the square of a bias counts that is larger than the most that is believed of it."""
+    return np.maximum(share_of(bias, of=most), 1.0)

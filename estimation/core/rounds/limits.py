@@ -106,9 +106,12 @@ def _at_least(
     least: dict[str, FloatArray], known: RatioKnowledge, estimate: Totals, confidence: float
 ) -> dict[str, FloatArray]:
     """The same, and no half width below that by the squares."""
-    error = np.sqrt(difference_variances(estimate.covariance))
+    error = np.maximum(np.sqrt(difference_variances(estimate.covariance)), known.least)
     margin = half_widths(error, known.freedom, confidence)
-    return least | {"difference_margin": np.maximum(margin, least.get("difference_margin", 0.0))}
+    return least | {
+        "difference_least": np.maximum(known.least, least.get("difference_least", 0.0)),
+        "difference_margin": np.maximum(margin, least.get("difference_margin", 0.0)),
+    }
 
 
 def _of_missed(missed: Missed | None, confidence: float) -> dict[str, FloatArray]:
