@@ -9,6 +9,7 @@ from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.inference import ratio_knowledge, ratio_outlook
 from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
@@ -47,10 +48,10 @@ def told(pool: Pool, sample: tuple) -> MeasureResult:
     return evaluate(pool, drawn, labels=labels, measures=[NDCG], max_grade=3).results[0]
 
 
-def off(pool: Pool, grades: np.ndarray) -> np.ndarray:
+def off(pool: Pool, grades: np.ndarray, budget: int) -> np.ndarray:
     """By how much the values of every sample are off, shape (TRIALS, k)."""
     truth = true_values(pool, grades=grades, measure=NDCG)
-    drawn = samples(pool, grades, 2 * TOPICS)
+    drawn = samples(pool, grades, budget)
     return np.array([told(pool, each).estimate.value - truth for each in drawn])
 
 
@@ -59,9 +60,9 @@ def test_little_known_of_many_ideal_lists_leaves_less_bias(
     many_topics: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin divides estimates by estimates, whatever is known of these."""
-    by_line = off(*many_topics)
+    by_line = off(*many_topics, 2 * TOPICS)
     monkeypatch.setattr(ratio_outlook, "BENT", 0.0)
-    divided = off(*many_topics)
+    divided = off(*many_topics, 2 * TOPICS)
     error = 3.0 * (by_line - divided).mean(axis=1).std() / np.sqrt(TRIALS)
     assert abs(by_line.mean()) + error < abs(divided.mean())
     assert (by_line**2).mean() < 0.6 * (divided**2).mean()
@@ -84,6 +85,27 @@ def test_along_a_line_ratios_move_as_its_slopes_say(many_topics: tuple) -> None:
     closer = Gains(gains.gain, reach + near, gains.pair, gains.inclusion)
     ratio = Tangent.of(Frame.of(pool, NDCG, closer, None), NDCG).by_topic
     assert line.along(reach + near) == pytest.approx(ratio, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_of_two_biases_the_larger_counts_more(
+    many_topics: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin takes their mean, though one is blind to what the other sees."""
+    by_size = off(*many_topics, 6 * TOPICS)
+    monkeypatch.setattr(ratios, "_by_size", lambda bias, other: (bias + other) / 2.0)
+    mean = off(*many_topics, 6 * TOPICS)
+    error = 3.0 * (by_size - mean).mean(axis=1).std() / np.sqrt(TRIALS)
+    assert abs(by_size.mean()) + error < abs(mean.mean())
+
+
+def test_each_bias_counts_as_much_as_it_is_of_a_run() -> None:
+    some, other = np.array([[0.01, 0.0, 0.0], [0.02, 0.0, 0.0]]), np.full((2, 3), 0.01)
+    other[:, 2] = 0.0
+    expected = 0.6 * some + 0.4 * other
+    expected[:, 1:] = other[:, 1:]
+    np.testing.assert_allclose(ratios._by_size(some, other), expected)
+    np.testing.assert_allclose(ratios._by_size(-some, other)[:, 0], other[:, 0])
 
 
 @pytest.mark.slow

@@ -72,16 +72,14 @@ class SteadySlopes:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
         return self.at.tangent.moved(places, self.missed)
 
-    def share_of_expected(
-        self, moved: FloatArray, uncertain: FloatArray, topic: IntArray
-    ) -> FloatArray:
+    def share_of_expected(self, moved: FloatArray, uncertain: FloatArray) -> FloatArray:
         """Squares of what was found over what was expected of them, at most 1, shape (k,).
 
-        A model that expects too much of pairs expects as much too large a bias.
+        A model that expects too much of pairs expects as much too large a bias. `moved` are by how
+        much pairs move every run, (n, k), with slopes that are free.
         """
         expected = np.diag(self.free.tangent_covariance())
-        free = share_of(uncertain, of=self.bounds[topic] ** 2)
-        squares = (free[:, None] * moved**2).sum(axis=0)
+        squares = (uncertain[:, None] * moved**2).sum(axis=0)
         return np.minimum(share_of(squares, of=np.maximum(expected, 0.0)), 1.0)
 
 
