@@ -30,8 +30,8 @@ Bias
     few relevant documents (Cranfield, 8 000 pairs: .002 of .038, where *mixed* has .034), a model
     sees none that are full where it expects them to be (TREC-8, 1 %: 0 of .046, squares .021).
     Differences allow for what *mixed* is apart from what squares say at the estimates, values for
-    the larger of both (ten runs of Cranfield, a fifth judged, AP: a neural run is told .022 lower
-    than the others, and covered .56 times against them without it, .73 with it).
+    the larger of both distances (ten runs of Cranfield, a fifth judged, AP: a neural run is told
+    .022 lower than the others, and covered .56 times against them without it, .73 with it).
 
 Below 0 and above 1
     Where a denominator is well known a ratio is as good as linear in what was found, and right on
@@ -170,7 +170,7 @@ def estimate_ratio(
     contributions = finds_of(stored, np.ones(len(pairs)))
     highest = np.clip(tangent.by_topic, 0.0, 1.0 / topics)
     taken = _at_most(bias, highest, topics)
-    told = _told_by_steady_slopes(line, places, moved, uncertain, np.diag(contributions))
+    told = _told_by_steady_slopes(line, measure, places, moved, uncertain, np.diag(contributions))
     usual, mixed = (_at_most(useful.any() * each, highest, topics) for each in told)
     nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
     outside = outside_of(tangent, highest, line.free.relative_variance)
@@ -274,6 +274,7 @@ def estimated_reach(
 
 def _told_by_steady_slopes(
     line: SteadySlopes,
+    measure: Measure,
     places: IntArray,
     moved: FloatArray,
     uncertain: FloatArray,
@@ -282,12 +283,14 @@ def _told_by_steady_slopes(
     """Return two biases by topic and run, (T, k) both.
 
     What a model expects, as far as the squares are what it expected of them; and what these squares
-    say, beside what a model expects, which counts for `EXPECTED` finds.
+    say, beside what a model expects, which counts for `EXPECTED` finds. Of nDCG both are this.
     """
     topic, variance = line.free.tangent.frame.topic[places], line.free.relative_variance
-    free, expected = share_of(moved, of=line.bounds[topic][:, None]), line.free.bias_by_topic()
+    free, expected = line.freed(moved, topic), line.free.bias_by_topic()
     steady = _bias(line.free.tangent, places, free, line.missed, uncertain, variance)
     mixed = (finds * steady + EXPECTED * expected) / (finds + EXPECTED)
+    if measure.name == "nDCG":
+        return mixed, mixed
     return line.share_of_expected(free, uncertain) * expected, mixed
 
 

@@ -72,6 +72,12 @@ class SteadySlopes:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
         return self.at.tangent.moved(places, self.missed)
 
+    def freed(self, moved: FloatArray, topic: IntArray) -> FloatArray:
+        """What moves every run, (n, k), with slopes that are free; `topic`, (n,), of the pairs."""
+        if self.at is self.free:
+            return moved
+        return share_of(moved, of=self.bounds[topic][:, None])
+
     def share_of_expected(self, moved: FloatArray, uncertain: FloatArray) -> FloatArray:
         """Squares of what was found over what was expected of them, at most 1, shape (k,).
 
