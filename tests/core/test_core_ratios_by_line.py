@@ -9,7 +9,7 @@ from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.inference import ratio_knowledge, ratio_outlook
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive import ratios, slopes
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
@@ -20,22 +20,26 @@ NDCG = parse_measure("nDCG@5")
 TOPICS, DEPTH, TRIALS = 150, 20, 8
 
 
-@pytest.fixture(scope="module")
-def many_topics() -> tuple[Pool, np.ndarray]:
-    """Topics with two to eight relevant documents, of which few can be judged."""
+def pool_of(relevant: np.ndarray) -> tuple[Pool, np.ndarray]:
+    """So many relevant documents of 50 in each topic, and four runs that find some of them."""
     generator = np.random.default_rng(5)
-    topics = [f"t{number:03}" for number in range(TOPICS)]
-    relevant = 2 + np.arange(TOPICS) % 7
+    topics = [f"t{number:03}" for number in range(len(relevant))]
     runs = {}
     for run, strength in enumerate([2.0, 1.7, 1.4, 1.1]):
-        scores = generator.normal(size=(TOPICS, 50))
+        scores = generator.normal(size=(len(topics), 50))
         scores += strength * (np.arange(50) < relevant[:, None])
         best = np.argsort(-scores, axis=1)[:, :DEPTH]
         docnos = np.array([f"d{document:02}".encode() for document in best.ravel()])
-        runs["abcd"[run]] = RankedLists(tuple(topics), np.arange(TOPICS + 1) * DEPTH, docnos)
+        runs["abcd"[run]] = RankedLists(tuple(topics), np.arange(len(topics) + 1) * DEPTH, docnos)
     pool = build_pool(topics, runs, depth=DEPTH)
     documents = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
     return pool, (documents < relevant[pool.topic]).astype(np.int64)
+
+
+@pytest.fixture(scope="module")
+def many_topics() -> tuple[Pool, np.ndarray]:
+    """Topics with two to eight relevant documents, of which few can be judged."""
+    return pool_of(2 + np.arange(TOPICS) % 7)
 
 
 def samples(pool: Pool, grades: np.ndarray, budget: int) -> list[tuple]:
@@ -97,6 +101,20 @@ def test_of_two_biases_the_larger_counts_more(
     mean = off(*many_topics, 6 * TOPICS)
     error = 3.0 * (by_size - mean).mean(axis=1).std() / np.sqrt(TRIALS)
     assert abs(by_size.mean()) + error < abs(mean.mean())
+
+
+@pytest.mark.slow
+def test_lists_that_are_full_of_what_was_found_vary_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twin takes slopes as they are: documents of small chances, of which each stands for many,
+    would make lists vary that are nearly full anyway."""
+    pool, grades = pool_of(4 + np.arange(80) % 16)
+    limited = off(pool, grades, 3 * len(pool) // 10)
+    monkeypatch.setattr(slopes, "_limited", lambda at, *_: at)
+    free = off(pool, grades, 3 * len(pool) // 10)
+    error = 3.0 * (limited - free).mean(axis=1).std() / np.sqrt(TRIALS)
+    assert abs(limited.mean()) + error < abs(free.mean()) / 2.0
 
 
 def test_each_bias_counts_as_much_as_it_is_of_a_run() -> None:

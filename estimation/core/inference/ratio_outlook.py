@@ -110,17 +110,27 @@ class AtOutlook:
         )
         return replace(self, tangent=lower)
 
+    def flatter(self, scale: FloatArray) -> AtOutlook:
+        """The same with so many times the slopes of each denominator, (T,)."""
+        of_pairs = scale[self.tangent.frame.topic]
+        return replace(
+            self,
+            tangent=replace(self.tangent, level_slope=self.tangent.level_slope * scale),
+            crossed=self.crossed * of_pairs,
+            falling=self.falling * of_pairs**2,
+        )
+
     @property
     def _of_topics(self) -> FloatArray:
         """What E has of every topic and run, where v is 0, shape (T, k)."""
         frame, falls = self.tangent.frame, self.tangent.topic_slope
         own = frame.per_cell(self.tangent.slope**2 * (self.factor * self.squares)[frame.place])
-        return own - 2.0 * falls * self._together + falls**2 * self._variance[:, None]
+        return own - 2.0 * falls * self._together + falls**2 * self.variance[:, None]
 
     @property
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
-        return np.asarray(self._variance * self.tangent.reciprocal**2, dtype=np.float64)
+        return np.asarray(self.variance * self.tangent.reciprocal**2, dtype=np.float64)
 
     @property
     def straight(self) -> FloatArray:
@@ -152,7 +162,7 @@ class AtOutlook:
 
     def tangent_covariance(self) -> FloatArray:
         """E where v is 0: of the tangent alone."""
-        return self._covariance(np.ones_like(self._variance))
+        return self._covariance(np.ones_like(self.variance))
 
     def _covariance(self, more: FloatArray) -> FloatArray:
         """With so many times the factors of the pairs of each topic, (T,)."""
@@ -176,7 +186,7 @@ class AtOutlook:
         return np.asarray(more[self.tangent.frame.topic] * self.factor * self.squares)
 
     def _by_denominators(self, more: FloatArray) -> FloatArray:
-        return by_denominators(self.tangent, more[:, None] * self._together, more * self._variance)
+        return by_denominators(self.tangent, more[:, None] * self._together, more * self.variance)
 
     @property
     def by_last_rank(self) -> float:
@@ -185,7 +195,7 @@ class AtOutlook:
 
         Of several, some are relevant and others are not: e documents count as their root.
         """
-        off = np.minimum(self._variance, np.sqrt(self._variance)) * self.tangent.reciprocal**2
+        off = np.minimum(self.variance, np.sqrt(self.variance)) * self.tangent.reciprocal**2
         return float(np.minimum(off, 1.0).sum()) / len(off) ** 2
 
     def find(self) -> FloatArray:
@@ -257,12 +267,12 @@ class AtOutlook:
     def bias_by_topic(self, damping: float = DAMPING) -> FloatArray:
         """The same of every topic, shape (T, k)."""
         tangent = self.tangent
-        together = self._together - tangent.topic_slope * self._variance[:, None]
+        together = self._together - tangent.topic_slope * self.variance[:, None]
         scale = tangent.reciprocal / (1.0 + damping * self.relative_variance)
         return np.asarray(-(together * scale[:, None]), dtype=np.float64)
 
     @cached_property
-    def _variance(self) -> FloatArray:
+    def variance(self) -> FloatArray:
         """sum_i F_i E[h_i^2] over the pairs of each topic, shape (T,)."""
         return self.tangent.frame.per_topic(self.factor * self.falling)
 

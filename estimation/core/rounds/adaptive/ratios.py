@@ -173,7 +173,7 @@ def estimate_ratio(
     told = _told_by_steady_slopes(line, measure, places, moved, uncertain, np.diag(contributions))
     usual, mixed = (_at_most(useful.any() * each, highest, topics) for each in told)
     nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
-    outside = outside_of(tangent, highest, line.free.relative_variance)
+    outside = outside_of(tangent, highest, line.limited.relative_variance)
     off = _by_size(taken, mixed) if measure.name == "nDCG" else (taken + usual) / 2.0
     by_topic = highest + outside - off
     if measure.name == "nDCG" and useful.any():
@@ -285,13 +285,13 @@ def _told_by_steady_slopes(
     What a model expects, as far as the squares are what it expected of them; and what these squares
     say, beside what a model expects, which counts for `EXPECTED` finds. Of nDCG both are this.
     """
-    topic, variance = line.free.tangent.frame.topic[places], line.free.relative_variance
-    free, expected = line.freed(moved, topic), line.free.bias_by_topic()
-    steady = _bias(line.free.tangent, places, free, line.missed, uncertain, variance)
+    at, moved = line.limited, line.moved_as_limited(places, moved)
+    expected = at.bias_by_topic()
+    steady = _bias(at.tangent, places, moved, line.missed, uncertain, at.relative_variance)
     mixed = (finds * steady + EXPECTED * expected) / (finds + EXPECTED)
     if measure.name == "nDCG":
         return mixed, mixed
-    return line.share_of_expected(free, uncertain) * expected, mixed
+    return line.share_of_expected(moved, uncertain) * expected, mixed
 
 
 def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import share_of
+from ...arrays import column_sums, share_of
 from ...estimates.ratio_frames import Frame, Gains
 from ...estimates.ratio_labels import by_levels
-from ...estimates.ratio_lines import Tangent
+from ...estimates.ratio_lines import Tangent, discounted
 from ...inference.ratio_outlook import AtOutlook, chance_of_nothing, levels_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ class SteadySlopes:
     Attributes
     ----------
     free : AtOutlook
-        With slopes as they are, which tell the bias.
+        With slopes as they are.
+    limited : AtOutlook
+        With slopes of ideal lists by which these vary no more than they can: values are told by
+        them, and biases.
     bounds : ndarray of float64, shape (T,)
         So many times these slopes tell what topics err by (`AtOutlook.bounds`).
     labels : ReachedLevels
@@ -46,6 +49,7 @@ class SteadySlopes:
     """
 
     free: AtOutlook
+    limited: AtOutlook
     bounds: FloatArray
     labels: ReachedLevels
     missed: FloatArray
@@ -58,9 +62,9 @@ class SteadySlopes:
         steep as can be.
         """
         most = 1.0 / len(by_topic)
-        line = self.free.tangent.along(np.stack([scope.spread(each) for each in estimated]))
+        line = self.limited.tangent.along(np.stack([scope.spread(each) for each in estimated]))
         line = np.clip(line, -MOST_BEYOND * most, (1.0 + MOST_BEYOND) * most)
-        share = self.free.straight[:, None]
+        share = self.limited.straight[:, None]
         return np.asarray(line + share * (by_topic - line), dtype=np.float64)
 
     @cached_property
@@ -72,17 +76,19 @@ class SteadySlopes:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
         return self.at.tangent.moved(places, self.missed)
 
-    def freed(self, moved: FloatArray, topic: IntArray) -> FloatArray:
-        """What moves every run, (n, k), with slopes that are free; `topic`, (n,), of the pairs."""
+    def moved_as_limited(self, places: IntArray, moved: FloatArray) -> FloatArray:
+        """What `moved` is, (n, k), with slopes that are limited, and not bounded."""
+        if self.limited is not self.free:
+            return self.limited.tangent.moved(places, self.missed)
         if self.at is self.free:
             return moved
-        return share_of(moved, of=self.bounds[topic][:, None])
+        return share_of(moved, of=self.bounds[self.free.tangent.frame.topic[places]][:, None])
 
     def share_of_expected(self, moved: FloatArray, uncertain: FloatArray) -> FloatArray:
         """Squares of what was found over what was expected of them, at most 1, shape (k,).
 
         A model that expects too much of pairs expects as much too large a bias. `moved` are by how
-        much pairs move every run, (n, k), with slopes that are free.
+        much pairs move every run, (n, k), with slopes that are not bounded.
         """
         expected = np.diag(self.free.tangent_covariance())
         squares = (uncertain[:, None] * moved**2).sum(axis=0)
@@ -120,10 +126,31 @@ def at_outlook(
     nothing = chance_of_nothing(tangent.frame, reach[0])
     nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
     at = AtOutlook(tangent, spread, *moments, nothing)
+    limited = _limited(at, measure, labels, pool.topic[scope.place[pairs]].astype(np.int64))
     if of_round is None or of_round.pool is pool:
-        return SteadySlopes(at, at.bounds(measure), labels, missed)
+        return SteadySlopes(at, limited, at.bounds(measure), labels, missed)
     whole = at_outlook(of_round, weights, measure, outlook, pairs=pairs, rows=rows)
-    return SteadySlopes(at, whole.bounds, labels, missed)
+    return SteadySlopes(at, limited, whole.bounds, labels, missed)
+
+
+def _limited(at: AtOutlook, measure: Measure, labels: ReachedLevels, topic: IntArray) -> AtOutlook:
+    """The same with slopes of ideal lists by which these vary no more than they can.
+
+    A list with a cutoff is no shorter than what was found of it, and no longer than full, however
+    many documents a sample says there are. What lies between a and b and is D on average has at
+    most the variance (D - a) (b - D) (Bhatia and Davis 2000, *A better bound on the variance*).
+    `topic`, (n,), is that of the judged pairs.
+    """
+    if measure.name != "nDCG" or measure.cutoff is None:
+        return at
+    frame, topics, gain = at.tangent.frame, len(at.variance), at.tangent.frame.gains.gain
+    found = np.stack([column_sums(topic, each, number=topics) for each in labels.reach])
+    least = (gain[:, None] * discounted(measure, found)).sum(axis=0)
+    most = gain.sum() * discounted(measure, np.minimum(frame.sizes, measure.cutoff))
+    value = share_of(np.ones(topics), of=at.tangent.reciprocal)
+    possible = np.maximum(value - least, 0.0) * np.maximum(most - value, 0.0)
+    share = np.where(at.variance > possible, share_of(possible, of=at.variance), 1.0)
+    return at.flatter(np.sqrt(share))
 
 
 def reach_expected(
