@@ -153,6 +153,10 @@ def test_a_bias_beyond_what_is_believed_of_it_counts_more_the_larger_it_is(
         found = told(pool, sample)
         margins.append(found.ranking.margin[off_diagonal])
         widths.append(found.estimate.se)
+        least = found.estimate.difference_least
+        assert least is not None
+        assert np.array_equal(least, least.T)
+        assert np.all(least[off_diagonal] > 0.0)
         assert np.array_equal(found.estimate.value, usual.estimate.value)
     assert np.all(np.diff(margins, axis=0) >= 0.0)
     assert np.all(np.diff(widths, axis=0) >= 0.0)

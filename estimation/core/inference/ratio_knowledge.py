@@ -194,7 +194,7 @@ def knowledge_at(
         unknown=_reasons(nothing | _vague_values(found, of_values)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
-        least=np.where(times > 1.0, least, 0.0),
+        least=least,
         gains=found.gains,
         find=None if found.gains is None else at.find(),
         missed=None if unjudged is None else at.missed(unjudged),

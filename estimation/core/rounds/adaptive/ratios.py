@@ -28,7 +28,9 @@ Bias
     that of the former and of *mixed*, each counting as much as it is large: either is blind to what
     the other may see, and shows nothing then. Squares at the estimates do not see ideal lists of
     few relevant documents (Cranfield, 8 000 pairs: .002 of .038, where *mixed* has .034), a model
-    sees none that are full where it expects them to be (TREC-8, 1 %: 0 of .046, squares .021).
+    sees none that are short where it expects them to be full (TREC-8, 1 %: 0 of .046, squares
+    .021). Where lists are nearly full of what was found they cannot vary as a line says
+    (`SteadySlopes.limited`; DL 2019, 10 %: values .010 too low without it, .006 with it).
     Differences allow for what *mixed* is apart from what squares say at the estimates, values for
     the larger of both distances (ten runs of Cranfield, a fifth judged, AP: a neural run is told
     .022 lower than the others, and covered .56 times against them without it, .73 with it).
