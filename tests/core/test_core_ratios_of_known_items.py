@@ -69,7 +69,7 @@ def test_what_topics_without_a_find_hold_is_allowed_for(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("measure", "judged", "least"), [(AP, 0.2, 0.95), (RPREC, 0.1, 0.8)])
+@pytest.mark.parametrize(("measure", "judged", "least"), [(AP, 0.2, 0.97), (RPREC, 0.1, 0.8)])
 def test_where_one_document_is_there_topics_count_as_much_as_is_expected_of_them(
     known_items: tuple,
     measure: Measure,
