@@ -82,16 +82,16 @@ class RatioEstimate:
         Second-order estimate of the bias, in the measure's unit, pairs being taken for
         independent: the mean of what was found tells and what is expected. It has been taken off
         the value. Blind to topics of which no relevant document was found. Of nDCG in adaptive
-        rounds with what a line says less (`rounds.adaptive.ratios`).
+        rounds either counts as much as it is large, with what a line says less
+        (`rounds.adaptive.ratios`).
     found : ndarray of int64, shape (T,)
         Sampled pairs of each topic with any utility: on few of them neither the bias nor the
         interval can be relied on.
     noise_measured : bool
         Whether any pair has two judgments or more.
     left : BiasLeft or None
-        By how much two estimates of the bias are apart, of which the mean was taken off; of values
-        further, as few finds say little against a model's larger bias, of which no difference has
-        what runs have in common. None of samples drawn at once.
+        By how much two estimates of the bias are apart, of which a mean was taken off; of values
+        under AP and Rprec the larger of two such distances. None of samples drawn at once.
     gains : ndarray of float64, shape (k,), or None
         What uncertain pairs add to each value, by the slopes of its linearization: those that add
         alone. None where errors are about what a model predicted.

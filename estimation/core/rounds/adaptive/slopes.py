@@ -143,10 +143,10 @@ def _limited(at: AtOutlook, measure: Measure, labels: ReachedLevels, topic: IntA
     """
     if measure.name != "nDCG" or measure.cutoff is None:
         return at
-    frame, topics, gain = at.tangent.frame, len(at.variance), at.tangent.frame.gains.gain
+    topics, gain = len(at.variance), at.tangent.frame.gains.gain
     found = np.stack([column_sums(topic, each, number=topics) for each in labels.reach])
     least = (gain[:, None] * discounted(measure, found)).sum(axis=0)
-    most = gain.sum() * discounted(measure, np.minimum(frame.sizes, measure.cutoff))
+    most = gain.sum() * discounted(measure, np.array([float(measure.cutoff)]))
     value = share_of(np.ones(topics), of=at.tangent.reciprocal)
     possible = np.maximum(value - least, 0.0) * np.maximum(most - value, 0.0)
     share = np.where(at.variance > possible, share_of(possible, of=at.variance), 1.0)
