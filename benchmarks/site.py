@@ -20,7 +20,8 @@ import psutil
 
 from benchmarks.figures import Figure, tell
 from tests.support.client import Api
-from tests.support.site import PASSWORD, REPO, base_environment, free_port, manage
+from tests.support.ports import free_port
+from tests.support.site import PASSWORD, REPO, base_environment, manage
 
 SIGN_INS, AT_REST = 8, 20.0  # people at once; seconds until a site is at rest
 MEGABYTE = 1e6

@@ -142,11 +142,6 @@ def on_paper(settings: Any) -> None:
     settings.REPORT_PDF = True
 
 
-@pytest.fixture
-def free_port() -> int:
-    return site.free_port()
-
-
 @pytest.fixture(scope="session", name="postgres")
 def _postgres() -> Iterator[Postgres]:
     if postgres.bin_dir() is None:

@@ -11,7 +11,8 @@ import pytest
 
 from evalsite.management.processes import WEB_THREADS, gunicorn_command
 from tests.support.client import Api
-from tests.support.site import REPO, base_environment, free_port
+from tests.support.ports import free_port
+from tests.support.site import REPO, base_environment
 from tests.support.topology import NGINX, NGINX_MISSING, nginx_command
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]

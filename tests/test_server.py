@@ -15,8 +15,8 @@ import pytest
 
 from evalsite import server
 from evalsite.management.processes import WEB_THREADS, gunicorn_command, web_command
-from tests.support import site
 from tests.support.client import Api
+from tests.support.ports import free_port
 from tests.support.site import REPO, base_environment
 
 pytestmark = pytest.mark.services
@@ -30,7 +30,7 @@ class Web:
     """One web server on a port of its own."""
 
     def __init__(self, command: Callable[[str], list[str]], data: Path) -> None:
-        self.address = ("127.0.0.1", site.free_port())
+        self.address = ("127.0.0.1", free_port())
         self.url = f"http://127.0.0.1:{self.address[1]}"
         self.process = subprocess.Popen(
             command(f"127.0.0.1:{self.address[1]}"), env=base_environment(data), cwd=REPO

@@ -11,7 +11,8 @@ from tests.support import hasty
 from tests.support.client import Api
 from tests.support.crowd import Assessor, Shift
 from tests.support.journal import Journal, differences
-from tests.support.site import REPO, free_port
+from tests.support.ports import free_port
+from tests.support.site import REPO
 
 KILLS = 3
 PAUSE_SECONDS = 0.08

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from tests.support.site import free_port
+from tests.support.ports import free_port
 
 BUCKET = "shards"
 TRIES, PAUSE = 300, 0.1

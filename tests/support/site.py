@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,17 +19,13 @@ import psutil
 
 from evalsite.management.processes import Child, gunicorn_command, web_command, worker_command
 from tests.support.client import Api
+from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 
 REPO = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-7"
 T = TypeVar("T")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def base_environment(data: Path, **values: str) -> dict[str, str]:

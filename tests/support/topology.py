@@ -16,9 +16,10 @@ from typing import Any
 import psutil
 import yaml
 
+from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
-from tests.support.site import REPO, Process, Site, free_port
+from tests.support.site import REPO, Process, Site
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 NGINX_MISSING = "nginx is not installed (apt-get install nginx)"
