@@ -7,7 +7,7 @@ an estimate, a design or a plan: it is told to organizers, who decide.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from django.db import transaction
@@ -29,7 +29,7 @@ from estimation.core.labels.dawid_skene import DawidSkene, dawid_skene
 from estimation.core.labels.ratings import Ratings
 from estimation.core.labels.severity import Severity, severity
 from estimation.core.labels.two_raters import every_two, weighted_kappa
-from estimation.core.rounds.results import MeasureResult
+from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import EstimateSet, Round
 from estimation.selectors import complete_batches
 from estimation.services import estimates, taken_back, together
@@ -74,13 +74,12 @@ def look(job: jobs.Running) -> None:
     inputs = estimates.gather(row)
     if shown.label_digest != inputs.gathered.label_digest:
         return
-    evaluation = estimates.compute(row, inputs).evaluation
     told = senior_rows(row, inputs.collection.pool, together.behind(row, shown))
-    found = quality(inputs.gathered, inputs.joined, evaluation.results[0], told)
+    found = quality(inputs.gathered, inputs.joined, told, interval=cast(IntervalKind, row.interval))
     if found and seniors != NO_SENIORS:
         found["seniors"] = seniors
     if aside["exclusions"]:
-        found["excluded"] = aside | {"ways": taken_back.facts(row, shown, inputs, evaluation)}
+        found["excluded"] = aside | {"ways": taken_back.facts(row, shown, inputs)}
     with transaction.atomic():
         job.fence()
         EstimateSet.objects.filter(pk=shown.pk).update(quality=found)
@@ -100,11 +99,12 @@ def _seniors(row: Round) -> list[int]:
 
 
 def quality(
-    gathered: Gathered, joined: Pool, of_goal: MeasureResult, seniors: LabelRows
+    gathered: Gathered, joined: Pool, seniors: LabelRows, *, interval: IntervalKind
 ) -> dict[str, Any]:
     """Plain facts for pages, answers and reports; empty as long as no person gave a label.
 
-    People are told of by what they said, whether a senior grade counts in its place or not.
+    People are told of by what they said, whether a senior grade counts in its place or not. Runs
+    are estimated only where labels could be put together in another way.
     """
     said = gathered.said.people or gathered.said
     found = _Said.of(said, gathered.collection)
@@ -113,7 +113,7 @@ def quality(
     told = found.agreement() | found.people()
     if found.ratings.several.any() or len(seniors.pair):
         ways = _ways(found, said, seniors, counts=said is not gathered.said)
-        told["otherwise"] = _otherwise(ways, gathered, joined, of_goal)
+        told["otherwise"] = _otherwise(ways, gathered.collection, joined, interval)
     return told
 
 
@@ -253,17 +253,24 @@ def _ways(
 
 
 def _otherwise(
-    ways: Mapping[str, LabelRows], gathered: Gathered, joined: Pool, of_goal: MeasureResult
+    ways: Mapping[str, LabelRows],
+    collection: RoundCollection,
+    joined: Pool,
+    interval: IntervalKind,
 ) -> dict[str, Any]:
-    """Values of the goal's measure by other labels."""
-    values, tau = {"mean": known_values(of_goal)}, {}
-    for name, rows in ways.items():
-        asked = replace(gathered.collection, labels=rows)
-        (result,) = asked.evaluate(joined, measures=[of_goal.measure]).results
-        values[name] = known_values(result)
-        tau[name] = _tau(values["mean"], values[name])
-    measure = of_goal.measure
-    told = {"measure": str(measure), "runs": list(of_goal.runs), "lower": measure.lower_is_better}
+    """Values of the goal's measure as they are, and by other labels."""
+    measure = collection.measures[0]
+    asked = {"mean": collection} | {
+        name: replace(collection, labels=rows) for name, rows in ways.items()
+    }
+    results = {
+        name: each.evaluate(joined, measures=[measure], interval=interval).results[0]
+        for name, each in asked.items()
+    }
+    values = {name: known_values(result) for name, result in results.items()}
+    tau = {name: _tau(values["mean"], values[name]) for name in ways}
+    runs = list(results["mean"].runs)
+    told = {"measure": str(measure), "runs": runs, "lower": measure.lower_is_better}
     return told | {"values": values, "tau": tau}
 
 

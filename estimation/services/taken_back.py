@@ -18,7 +18,7 @@ from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import EstimateSet, Round
 from estimation.services import together
-from estimation.services.estimates import Inputs
+from estimation.services.estimates import Inputs, compute
 from estimation.services.round_labels import RoundLabels
 from judging.models import Assignment, Exclusion, Judgment
 
@@ -43,9 +43,7 @@ def seen(row: Round) -> dict[str, Any]:
     return {"exclusions": [pk for pk, _ in found], "said": [said["count"], said["last"] or 0]}
 
 
-def facts(
-    row: Round, shown: EstimateSet, inputs: Inputs, evaluation: Evaluation
-) -> list[dict[str, Any]]:
+def facts(row: Round, shown: EstimateSet, inputs: Inputs) -> list[dict[str, Any]]:
     """Of every way: all excluded work first and, where there are several grounds, that of each."""
     force = Exclusion.objects.filter(campaign=row.campaign_id, ended=None)
     of_grounds: dict[str, list[int]] = {}
@@ -53,7 +51,7 @@ def facts(
         of_grounds.setdefault(ground, []).append(who)
     ways = {"": [who for people in of_grounds.values() for who in people]}
     ways |= of_grounds if len(of_grounds) > 1 else {}
-    counted = together.behind(row, shown)
+    counted, evaluation = together.behind(row, shown), compute(row, inputs).evaluation
     return [
         {"ground": ground, "people": len(people)}
         | _way(row, inputs, evaluation, _labels(row, inputs, counted, people))

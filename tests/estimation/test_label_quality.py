@@ -17,12 +17,13 @@ from estimation.label_figures import quality_figure
 from estimation.models import Draw, EstimateSet, Round
 from estimation.receivers import look_at_labels_again
 from estimation.selectors import draws_behind
-from estimation.services import estimates, label_quality
+from estimation.services import designing, estimates, label_quality
 from estimation.services.pair_weights import pair_weights
 from estimation.services.report_files import page
+from estimation.work import QUALITY
 from judging import selectors as judging
 from judging.models import Campaign, Job
-from judging.services import assignments, exclusions, judgments
+from judging.services import assignments, exclusions, jobs, judgments
 from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
 from tests.core.test_core_adaptive import plan_for
@@ -244,6 +245,41 @@ def test_estimates_of_an_earlier_version_have_none(
     monkeypatch.setattr(report_data, "label_quality", lambda _: {})
     said = text(organizer.get(address("live-labels", judged.campaign, 1)))
     assert "These estimates are from an earlier version" in said
+
+
+def measures_asked(row: Round, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Those of each time that runs are estimated, when labels are looked at once more."""
+    asked: list[list[str]] = []
+    evaluate = RoundCollection.evaluate
+
+    def noted(self: RoundCollection, *runs: Any, measures: Any, **rest: Any) -> Any:
+        asked.append(list(map(str, measures)))
+        return evaluate(self, *runs, measures=measures, **rest)
+
+    before = told(row)
+    row.estimate_sets.update(quality=None)
+    monkeypatch.setattr(RoundCollection, "evaluate", noted)
+    jobs.request(QUALITY, row.pk, campaign=row.campaign)
+    factories.run_due_jobs()
+    assert told(row) == before
+    return asked
+
+
+def test_the_goal_s_measure_alone_is_estimated_for_it(
+    disputed: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(designing.measures_of(disputed)) > 1
+    ways = ["mean", "majority", "likely", "adjusted"]
+    assert measures_asked(disputed, monkeypatch) == [[disputed.measure]] * len(ways)
+    assert sorted(told(disputed)["otherwise"]["values"]) == sorted(ways)
+
+
+def test_nothing_is_estimated_where_no_label_has_another_way(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = evaluation.drawn(campaign, budget=40, extra_share=0.0)
+    evaluation.judge(campaign, 60)
+    assert measures_asked(row, monkeypatch) == []
 
 
 @pytest.mark.slow

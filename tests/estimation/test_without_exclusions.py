@@ -121,8 +121,7 @@ def test_twins_are_caught(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -
     that forgets them."""
     row = excluded_two(campaign)
     inputs = estimates.gather(row)
-    evaluation_now = estimates.compute(row, inputs).evaluation
-    right = taken_back.facts(row, latest(row), inputs, evaluation_now)
+    right = taken_back.facts(row, latest(row), inputs)
     assert right == stored(row)["ways"]
     both = taken_back._labels
     pool = inputs.collection.pool
@@ -141,7 +140,7 @@ def test_twins_are_caught(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -
     told = {}
     for twin in (alone, forgotten):
         monkeypatch.setattr(taken_back, "_labels", twin)
-        told[twin] = taken_back.facts(row, latest(row), inputs, evaluation_now)[0]
+        told[twin] = taken_back.facts(row, latest(row), inputs)[0]
     for name in ("mallory", "trudy"):
         take_back(in_force(campaign, name))
     assert list(differences(row, right[0])) == []
