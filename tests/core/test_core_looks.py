@@ -299,13 +299,13 @@ def test_where_vectors_cannot_resolve_the_error_it_is_holms() -> None:
 def test_small_errors_have_enough_vectors_beyond_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """At least 12.5 of them are beyond: of 100 runs, 404 would be too few for 2.5 %."""
     drawn: list[int] = []
-    normal = multiplicity._normal
+    normal = multiplicity.normal_vectors
 
     def noted(number: int, runs: int) -> FloatArray:
         drawn.append(number)
         return normal(number, runs)
 
-    monkeypatch.setattr(multiplicity, "_normal", noted)
+    monkeypatch.setattr(multiplicity, "normal_vectors", noted)
     p_values, covariance = of_runs(100)
     for error in (0.05, 0.025, 0.0125):
         largest_deviates(p_values, covariance, error=error)

@@ -7,6 +7,7 @@ from scipy import special
 from estimation.core.arrays import FloatArray
 from estimation.core.inference import multiplicity
 from estimation.core.inference.multiplicity import FAR, NEAR, holm, largest_deviates
+from estimation.core.inference.normal import normal_vectors
 
 
 def asked(runs: int, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -27,9 +28,7 @@ def plainly(p_values: FloatArray, covariance: FloatArray, vectors: int) -> Float
     order = np.argsort(-p_values[rows, columns], kind="stable")
     rows, columns = rows[order], columns[order]
     wanted = -special.ndtri(np.maximum(p_values[rows, columns] / 2.0, 1e-300))
-    values = multiplicity._product(
-        multiplicity._normal(vectors, runs), multiplicity._root(covariance)
-    )
+    values = multiplicity._product(normal_vectors(vectors, runs), multiplicity._root(covariance))
     variance = np.diag(covariance)
     spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
     differ = spread > multiplicity.NUGGET * (variance[rows] + variance[columns])

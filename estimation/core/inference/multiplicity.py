@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
-from ..arrays import FloatArray, IntArray, mixed_bits
+from .normal import normal_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ..arrays import FloatArray, IntArray
 
 MOST_VECTORS, LEAST_VECTORS = 1000, 250
 LEAST_BEYOND = 12.5  # vectors that shall be beyond the critical value: 250 at an error of 5 %
@@ -163,7 +164,7 @@ def _deviates(
 
     In pieces that a processor's cache holds, each with where it begins; the next one overwrites it.
     """
-    values = _product(_normal(number, len(covariance)), _root(covariance)).T.copy()
+    values = _product(normal_vectors(number, len(covariance)), _root(covariance)).T.copy()
     variance = np.diag(covariance)
     spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
     least = NUGGET * (variance[rows] + variance[columns])
@@ -202,16 +203,6 @@ def _product(vectors: FloatArray, root: FloatArray) -> FloatArray:
     rows = max(1, RUNS_AT_ONCE // (runs * runs))
     pieces = [vectors[at : at + rows] @ root.T for at in range(0, len(vectors), rows)]
     return np.concatenate(pieces)
-
-
-@lru_cache(maxsize=8)
-def _normal(number: int, runs: int) -> FloatArray:
-    """A fixed set of independent standard normal numbers, the same on every machine."""
-    mixed = mixed_bits(np.arange(1, number * runs + 1))
-    uniform = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    drawn = np.asarray(special.ndtri(uniform), dtype=np.float64).reshape(number, runs)
-    drawn.flags.writeable = False
-    return drawn
 
 
 def mirrored(

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..inference.intervals import ROUNDING, difference_variances
-from .futures import normal_numbers, root
+from ..inference.normal import normal_numbers, root
 from .shrinkage import SURE, fit_spread
 
 if TYPE_CHECKING:

@@ -34,9 +34,9 @@ from scipy.interpolate import PchipInterpolator
 from ..arrays import check_confidence
 from ..inference.intervals import difference_variances
 from ..inference.looked_at import LIKELY
+from ..inference.normal import normal_vectors, root
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
-from .futures import normal_numbers, root
 from .planning import expected_covariances, half_width_curve
 from .reached import Reached, ReachedByBudget
 
@@ -268,8 +268,7 @@ def _best_apart(variance: FloatArray, true: FloatArray, critical: float, runs: I
     """
     if len(runs) < 2:
         return 0.0
-    number = np.arange(FUTURES * len(runs)).reshape(FUTURES, len(runs))
-    values = normal_numbers(number) @ root(true[np.ix_(runs, runs)]).T
+    values = normal_vectors(FUTURES, len(runs)) @ root(true[np.ix_(runs, runs)]).T
     order = np.argsort(-values, axis=1, kind="stable")[:, :2]
     first, second = np.take_along_axis(values, order, axis=1).T
     deviation = np.sqrt(variance[runs[order[:, 0]], runs[order[:, 1]]])
