@@ -1,6 +1,5 @@
 """What a model of grades is told of a pair's neighbors, and that it learns from them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import grades as module
 from estimation.core.rounds.adaptive.grades import (
     AS_USUAL,
     Features,
@@ -21,6 +19,7 @@ from estimation.core.rounds.adaptive.grades import (
     LearnedGrades,
     fit_grades,
 )
+from estimation.core.rounds.adaptive.logistic import RidgeLogistic
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import (
     OF_MODELS,
@@ -179,22 +178,25 @@ def test_models_of_earlier_versions_say_what_they_said(pool: Pool) -> None:
 def test_a_model_begins_where_one_of_an_earlier_version_ended(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[np.ndarray | None] = []
-    fit: Callable = module._logistic
+    """And ends where it would have without it."""
+    begun: list[np.ndarray] = []
+    fit = RidgeLogistic.fit
 
-    def noting(rows, shares, ridge, start):
+    def noting(self: RidgeLogistic, start: np.ndarray) -> np.ndarray:
         begun.append(start)
-        return fit(rows, shares, ridge, start)
+        return fit(self, start)
 
-    monkeypatch.setattr(module, "_logistic", noting)
+    monkeypatch.setattr(RidgeLogistic, "fit", noting)
     features, labels, judged = Features.of(pool), clustered(pool), np.arange(0, len(pool), 4)
     earlier = LearnedGrades(np.array([1]), np.ones((1, features.parameters)))
-    given = {"levels": np.array([1]), "before": earlier}
-    model = fit_grades(features, judged, labels[judged, None], **given)
+    shares, levels = labels[judged, None], np.array([1])
+    model = fit_grades(features, judged, shares, levels=levels, before=earlier)
     assert model is not None
     assert model.knows_neighbors(features)
-    assert begun[0] is not None
     assert begun[0].tolist() == [1.0] * features.parameters + [0.0]
+    alone = fit_grades(features, judged, shares, levels=levels)
+    assert alone is not None
+    np.testing.assert_array_equal(model.coefficients, alone.coefficients)
 
 
 def test_models_of_the_enumerated_rounds_look_at_neighbors(tiny: Pool, eager: None) -> None:

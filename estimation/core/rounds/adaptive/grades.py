@@ -32,15 +32,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, sparse, special
+from scipy import sparse, special
 
 from ...arrays import FloatArray, Int32Array, IntArray, SparseMatrix, array_digest, frozen
 from ...data.pool_ranks import best_rank, number_of_runs
 from .finds import Finds
+from .logistic import RidgeLogistic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from ...data.pool import Pool
@@ -50,10 +49,9 @@ FREE = 1e-3  # of the intercept
 MOST_LEVELS = 5
 MOST_FITTED = 8192  # judged pairs that a model is fitted to
 LEAST_JUDGED, LEAST_FOUND = 12, 2  # before anything is learned
-DECIMALS = 6  # of coefficients, so that no result hangs on the last bits of a fit
+DECIMALS = 6  # of coefficients, so that no plan hangs on the last bits of a fit
 LEAST_CHANCE = 1e-4
 AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
-ENOUGH = {"maxiter": 300, "ftol": 1e-8, "gtol": 1e-4}
 
 
 def grade_levels(max_grade: int) -> IntArray:
@@ -297,7 +295,7 @@ def fit_grades(
         Share of the judgments of each pair that reach each level.
     levels : ndarray of int64, shape (L,)
     before : LearnedGrades, optional
-        Of fewer judgments: where to begin, which saves half of the time.
+        Of fewer judgments: where to begin, which saves time and moves nothing.
 
     Returns
     -------
@@ -311,37 +309,19 @@ def fit_grades(
     some, finds = features.of_pairs(pairs[::every]), Finds.of(pairs, reached)
     neighbors = sparse.csr_array(features.neighbors_of(some, finds)[:, None])
     rows = sparse.csr_array(sparse.hstack([some.matrix(), neighbors]))
+    starts = _begin(before, reached[::every], rows.shape[1])
     fitted = [
-        _logistic(rows, column[::every], features.ridge, start)
-        for column, start in zip(reached.T, _begin(before, len(levels), rows.shape[1]), strict=True)
+        RidgeLogistic(rows, shares, features.ridge).fit(start)
+        for shares, start in zip(reached[::every].T, starts, strict=True)
     ]
     return LearnedGrades(levels, frozen(np.round(np.stack(fitted), DECIMALS)), finds)
 
 
-def _begin(
-    before: LearnedGrades | None, levels: int, parameters: int
-) -> Sequence[FloatArray | None]:
+def _begin(before: LearnedGrades | None, reached: FloatArray, parameters: int) -> FloatArray:
+    """Where fits begin, (L, parameters): at the usual share of each level, unless more is known."""
     if before is None:
-        return [None] * levels
+        start = np.zeros((reached.shape[1], parameters))
+        start[:, 0] = special.logit((reached.sum(axis=0) + 0.5) / (len(reached) + 1.0))
+        return start
     missing = parameters - before.coefficients.shape[1]
-    return list(np.pad(before.coefficients, ((0, 0), (0, missing))))
-
-
-def _logistic(
-    rows: SparseMatrix, shares: FloatArray, ridge: FloatArray, start: FloatArray | None
-) -> FloatArray:
-    """Coefficients of a logistic ridge regression of shares between 0 and 1."""
-    transposed = rows.T.tocsr()
-    if start is None:
-        start = np.zeros(rows.shape[1])
-        start[0] = special.logit((shares.sum() + 0.5) / (len(shares) + 1.0))
-
-    def loss(coefficients: FloatArray) -> tuple[float, FloatArray]:
-        scores = rows @ coefficients
-        shrunk = ridge * coefficients
-        misfit = np.logaddexp(0.0, scores) - shares * scores
-        slope = transposed @ (special.expit(scores) - shares) + shrunk
-        return float(misfit.sum() + 0.5 * (coefficients @ shrunk)), slope
-
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=ENOUGH)
-    return np.asarray(found.x, dtype=np.float64)
+    return np.pad(before.coefficients, ((0, 0), (0, missing)))
