@@ -8,6 +8,7 @@ from django.db import connection
 from playwright.sync_api import Page
 
 from evalsite.management import diagnosis
+from tests.conftest import MakeSite
 from tests.support.browser import Watched
 from tests.support.crowd import supervise
 from tests.support.redis import RedisServer
@@ -47,6 +48,16 @@ def test_web_and_worker_come_back_after_a_kill(site: Site) -> None:
     site.workers[0].restart()
     site.workers[0].kill_child()
     site.wait_ready()
+
+
+@pytest.mark.services
+def test_a_site_is_not_ready_because_another_server_answers_on_its_port(
+    sqlite_site: Site, make_site: MakeSite
+) -> None:
+    waiting = make_site("sqlite", start=False)
+    waiting.url = sqlite_site.url
+    assert sqlite_site.ready()
+    assert not waiting.ready()
 
 
 @pytest.mark.services

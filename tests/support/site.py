@@ -188,10 +188,12 @@ class Site:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def ready(self) -> bool:
+        """Whether this site answers, and no other server that has come to have its port."""
         try:
-            return Api(self.url, timeout=5).get("/health/ready").status == 200
+            answered = Api(self.url, timeout=5).get("/health/ready").status == 200
         except OSError:
             return False
+        return answered and self.web.running()
 
     def wait_ready(self, seconds: float = 150) -> None:
         self.wait_until(self.ready, seconds, what="the site is ready")
