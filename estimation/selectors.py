@@ -34,6 +34,11 @@ def complete_batches(row: Round) -> int:
     return _complete_first(states)
 
 
+def told_batches(row: Round) -> int:
+    """The most batches that estimates of the round have rested on; some may lack labels now."""
+    return row.estimate_sets.order_by("-batches").values_list("batches", flat=True).first() or 0
+
+
 def _complete_first(states: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda state: state == Batch.State.COMPLETE, states))
 
@@ -144,7 +149,7 @@ def _judged_again(
     served = [each for each in batches if each.state in SERVED and each.number > used]
     if not served:
         return None
-    told = row.estimate_sets.order_by("-batches").values_list("batches", flat=True).first() or 0
+    told = told_batches(row)
     freed = [
         FreedBatch(each.number, each.pairs - each.finished)
         for each in served

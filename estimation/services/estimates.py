@@ -100,8 +100,9 @@ def recompute(job: jobs.Running) -> None:
     if _is_known(row.estimate_sets.last(), inputs):
         with transaction.atomic():
             job.fence()
-            _ask_for_what_follows(row)
-            _advance(row, inputs)
+            if not _is_overtaken(row, inputs):
+                _ask_for_what_follows(row)
+                _advance(row, inputs)
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
@@ -121,6 +122,8 @@ def recompute(job: jobs.Running) -> None:
     stops = stopping.comes_true(row, of_goal, ended=ended)
     with transaction.atomic():
         job.fence()
+        if _is_overtaken(row, inputs):
+            return
         _ask_for_what_follows(row, stops=stops)  # jobs are locked before rounds
         shown = _store(row, outcome, matrices)
         if stops:
@@ -347,6 +350,15 @@ def _places(result: MeasureResult) -> dict[int, int]:
     unknown = result.estimate.unknown
     known = [index for index in result.ranking.order.tolist() if not unknown[index]]
     return {index: place for place, index in enumerate(known, start=1)}
+
+
+def _is_overtaken(row: Round, inputs: Inputs) -> bool:
+    """Whether batches that were gathered lack labels by now, as work was excluded meanwhile.
+
+    Asked under the lock of the job. Who excludes asks for a recompute in that transaction, and so
+    was either seen here or waits, and then finds the state that this one leaves.
+    """
+    return complete_batches(row) < inputs.batches
 
 
 def _advance(row: Round, inputs: Inputs) -> None:

@@ -16,6 +16,10 @@ Why this biases no coverage is said in `estimation.core.planning.stopping`: what
 every look. Whole batches are dropped, however their judgments turned out, and what an incomplete
 batch has got is stored and counts for nothing in it, as in a round whose campaign is closed; a
 round that tops up alone takes it for certain (`services.topping`).
+
+A batch that estimates have rested on is not dropped. It lacks labels because work was excluded, and
+is judged again, or complete again once the work counts: which of the two comes first, an exclusion
+or the end of a round, makes no difference.
 """
 
 from django.db import transaction
@@ -26,7 +30,7 @@ from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.results import MeasureResult
 from estimation.endings import HAND
 from estimation.models import EstimateSet, Round, RoundBatch
-from estimation.selectors import complete_batches
+from estimation.selectors import complete_batches, told_batches
 from judging.errors import UserError
 from judging.models import Batch, User
 from judging.services import audit, batches, jobs
@@ -74,7 +78,7 @@ def by_hand(*, row: Round, by: User) -> None:
     is complete, and ``ended`` (409) where it has ended or is being ended.
     """
     with transaction.atomic():
-        complete = complete_batches(row)
+        complete = max(complete_batches(row), told_batches(row))
         if not complete:
             message = "No batch of it is judged yet. Wait for the first, or close the campaign."
             raise UserError("not_judged", message, status=409)
@@ -94,18 +98,30 @@ def stop(job: jobs.Running) -> None:
     row = Round.objects.get(pk=job.target)
     if not row.stopping:
         return
+    told = told_batches(row)
+    _let_go(row, told)
     with transaction.atomic():
         job.fence()
         going = Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING])
         if not going.update(state=Round.State.STOPPED):
             return
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
-        left = batches.drop(list(served.order_by("batch").values_list("batch", flat=True)))
-        saved = left + _never_planned(row, served)
-        told = row.stopping | {"saved": saved}
+        others = served.filter(number__gt=told)
+        left = batches.drop(list(others.order_by("batch").values_list("batch", flat=True)))
+        found = row.stopping | {"saved": left + _never_planned(row, served)}
         ended = {"ended": timezone.now().isoformat()}
-        Round.objects.filter(pk=row.pk).update(stopping=told | ended)
-        audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **told)
+        Round.objects.filter(pk=row.pk).update(stopping=found | ended)
+        audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **found)
+
+
+def _let_go(row: Round, told: int) -> None:
+    """What is judged again of a round that pauses is held no more.
+
+    In a transaction of its own: who lets batches go locks their pairs, as a judgment does.
+    """
+    kept = row.round_batches.filter(number__lte=told, batch__state=Batch.State.HELD)
+    with transaction.atomic():
+        batches.let_go(list(kept.order_by("batch").values_list("batch", flat=True)))
 
 
 def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:

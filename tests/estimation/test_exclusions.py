@@ -8,11 +8,11 @@ from django.test import Client
 from estimation import receivers, selectors
 from estimation.models import EstimateSet, Round
 from estimation.reopened import FreedBatch, JudgedAgain
-from estimation.services import estimates
+from estimation.services import estimates, pausing, stopping
 from estimation.situation import Situation
-from judging.models import Campaign, Exclusion, Pair, User
+from judging.models import Batch, Campaign, Exclusion, Pair, User
 from judging.selectors import current_judgments
-from judging.services import assignments, batches, exclusions, judgments
+from judging.services import assignments, batches, exclusions, jobs, judgments
 from judging.signals import labels_counted_anew
 from tests.core.length import bounded
 from tests.support import evaluation, factories, rest
@@ -55,14 +55,19 @@ def judge_out(made: Campaign, *names: str) -> None:
     factories.run_due_jobs()
 
 
-def exclude(made: Campaign, name: str, ground: str = "time") -> Exclusion:
-    row = exclusions.exclude(
+def exclude_alone(made: Campaign, name: str, ground: str = "time") -> Exclusion:
+    """Nothing that is due after it is done."""
+    return exclusions.exclude(
         campaign=made,
         assessor=User.objects.get(username=name),
         by=made.created_by,
         ground=ground,
         reason="half a second each",
     )
+
+
+def exclude(made: Campaign, name: str, ground: str = "time") -> Exclusion:
+    row = exclude_alone(made, name, ground)
     factories.run_due_jobs()
     return row
 
@@ -168,6 +173,85 @@ def test_numbers_of_batches_that_lack_labels_are_not_told(campaign: Campaign) ->
     assert selectors.complete_batches(row) == 0
     assert selectors.latest_estimates(row) is None
     assert estimates.from_scratch(row) is None
+
+
+def excluded_while_it_is_computed(row: Round, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recompute without news has gathered its labels when work is excluded."""
+    gather, left = estimates.gather, [row.campaign]
+
+    def gathered(asked: Round) -> estimates.Inputs:
+        found = gather(asked)
+        if left:
+            exclude_alone(left.pop(), "ben")
+        return found
+
+    monkeypatch.setattr(estimates, "gather", gathered)
+    jobs.request("recompute", row.pk, campaign=row.campaign)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_work_that_is_excluded_while_numbers_are_computed_lets_the_round_go_on(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, news: bool
+) -> None:
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    judge_out(campaign, "anna", "ben")
+    row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE
+    if news:
+        row.estimate_sets.update(label_digest="others")
+    before = row.estimate_sets.count()
+    excluded_while_it_is_computed(row, monkeypatch)
+    assert row.state == Round.State.JUDGING
+    assert row.estimate_sets.count() == before, "numbers of what does not count any more"
+    assert Situation(row.campaign).progress.again is not None  # type: ignore[union-attr]
+    judge_out(campaign, "anna")
+    row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE
+
+
+def test_a_twin_that_goes_by_what_was_gathered_is_caught(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    judge_out(campaign, "anna", "ben")
+    monkeypatch.setattr(estimates, "_is_overtaken", lambda *_: False)
+    excluded_while_it_is_computed(row, monkeypatch)
+    assert row.state == Round.State.COMPLETE
+    assert selectors.complete_batches(row) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_round_that_ends_while_work_is_excluded_keeps_its_batches(
+    campaign: Campaign, paused: bool
+) -> None:
+    """Whatever comes first, the exclusion or the end."""
+    row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0.0)
+    while judge_by(campaign, "anna", "ben", most=5) and selectors.complete_batches(row) < 3:
+        factories.run_due_jobs()
+    factories.run_due_jobs()
+    before = latest(row)
+    row.refresh_from_db()
+    if paused:
+        pausing.pause(row=row, by=campaign.created_by)
+    taken = exclude(campaign, "ben")
+    assert selectors.complete_batches(row) < before.batches
+    stopping.by_hand(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert (row.state, row.stopping["batch"]) == (Round.State.STOPPED, before.batches)
+    dropped = row.round_batches.filter(batch__state=Batch.State.DROPPED)
+    assert set(dropped.values_list("number", flat=True)) == set(range(before.batches + 1, 7))
+    assert Situation(row.campaign).progress.again is not None  # type: ignore[union-attr]
+    take_back(taken)
+    assert (latest(row).digest, latest(row).batches) == (before.digest, before.batches)
+    exclude(campaign, "ben")
+    judge_out(campaign, "anna")
+    assert latest(row).batches == before.batches
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
 
 
 @pytest.mark.slow
