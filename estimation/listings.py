@@ -41,13 +41,15 @@ def runs_of(campaign: Campaign) -> list[ListedRun]:
 class ShownResult:
     """The result of a drawn round: its own, or together with the rounds in ``earlier``.
 
-    ``measure`` is that of its goal; ``known`` tells whether there are estimates yet.
+    ``measure`` is that of its goal; ``known`` tells whether there are estimates yet; ``counting``
+    are the earlier rounds that were planned to count with it, whether a batch is complete or not.
     """
 
     number: int
     measure: str
     earlier: tuple[int, ...]
     known: bool
+    counting: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,6 +60,15 @@ class ShownResult:
         in_a_row = numbers == list(range(numbers[0], numbers[-1] + 1))
         named = f"{numbers[0]} to {numbers[-1]}" if in_a_row and len(numbers) > 2 else None
         return f"Rounds {named or listed(numbers)} together"
+
+    @property
+    def without(self) -> str:
+        """Rounds that are to count and tell nothing yet, or no more; empty where all do."""
+        missing = [number for number in self.counting if number not in self.earlier]
+        if not missing or not self.known:
+            return ""
+        name = f"round{'' if len(missing) == 1 else 's'} {listed(missing)}"
+        return f"without {name}, of which no batch is complete"
 
 
 def listed(numbers: list[int]) -> str:
@@ -76,10 +87,18 @@ def results_of(campaign: Campaign) -> list[ShownResult]:
         number_of_set=Subquery(sets.values("number")[:1]),
         together=Subquery(sets.values("earlier")[:1]),
     )
-    columns = ("number", "measure", "together", "number_of_set")
+    columns = ("number", "measure", "together", "number_of_set", "preview__earlier__counting")
     return [
-        ShownResult(number, measure, tuple(sorted(map(int, earlier or {}))), known is not None)
-        for number, measure, earlier, known in told.order_by("-number").values_list(*columns)
+        ShownResult(
+            number,
+            measure,
+            tuple(sorted(map(int, earlier or {}))),
+            known is not None,
+            tuple(counting or ()),
+        )
+        for number, measure, earlier, known, counting in told.order_by("-number").values_list(
+            *columns
+        )
     ]
 
 

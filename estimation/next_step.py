@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from estimation.models import Round
+from estimation.selectors import round_progress
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign
 
@@ -140,7 +141,7 @@ def _draw(found: Situation) -> NextStep | None:
 
 def _ended(found: Situation) -> NextStep | None:
     row = found.row
-    if row is None or not row.has_ended or _is_judged_again(found):
+    if row is None or not row.has_ended or _is_judged_again(found) or found.counting:
         return None
     latest = row.estimate_sets.order_by("-number").first()
     if latest is None:
@@ -228,6 +229,21 @@ def _again(found: Situation) -> NextStep | None:
     return NextStep("again", f"Have {pairs} judged again", why, Action("people", "People"))
 
 
+def _counting(found: Situation) -> NextStep | None:
+    """The current round has ended, and one that counts with it has not."""
+    if found.row is None or not found.row.has_ended or not found.counting:
+        return None
+    earlier = found.counting[0]
+    progress = round_progress(earlier)
+    left = progress.pairs - progress.finished
+    pairs = f"{left:,} pair{' is' if left == 1 else 's are'}"
+    why = f"It counts with round {found.row.number}, and {pairs} not judged."
+    if progress.again:
+        why = f"It counts with round {found.row.number}. {progress.again.what}"
+    what = f"Have round {earlier.number} judged to its end"
+    return NextStep("counting", what, why, Action("people", "People"))
+
+
 def _silent(found: Situation) -> NextStep | None:
     since = found.silent_since
     days = (timezone.now() - since).days if since else 0
@@ -271,6 +287,7 @@ RULES: tuple[Rule, ...] = (
     _open,
     _paused,
     _stuck,
+    _counting,
     _silent,
     _invited,
     _judging,
@@ -279,7 +296,7 @@ STATES = (
     "archived", "closed", "no worker", "failed", "reading", "rejected", "checked", "material",
     "plan", "drawing", "draw",
     "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
-    "round paused", "stuck", "again", "silent", "invited", "judging",
+    "round paused", "stuck", "again", "counting", "silent", "invited", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

@@ -72,6 +72,16 @@ class Situation:
         reasons = [still_because(row) for row in self._rounds if row.is_going]
         return reasons[0] if reasons and all(reasons) else ""
 
+    @cached_property
+    def counting(self) -> list[Round]:
+        """Earlier rounds that count with the current one and of which more is to be judged."""
+        if self.row is None or not self.row.with_earlier or not self.drawn:
+            return []
+        numbers = selectors.counting_with(self.row)
+        rows = [row for row in self._rounds if row.number in numbers]
+        lacking = selectors.lacking(rows) if rows else set()
+        return [row for row in reversed(rows) if row.pk in lacking]
+
     @property
     def drawn(self) -> bool:
         return self.row is not None and self.row.is_drawn

@@ -140,7 +140,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     context = _context(request, shown, page) | {"head_token": version, "body_token": body}
     if not polled:
         results = listings.results_of(campaign)
-        context |= {"results": results, "together": any(each.earlier for each in results)}
+        context |= {"results": results, "apart": not any(each.counting for each in results)}
         context |= {"exports": exports(shown.round, shown.estimate_set)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     context["here"] = request.htmx.current_url_abs_path or request.path  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Every state of a campaign has one next step, and the bar on its pages says it."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -24,7 +25,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
-from judging.services import assignments, campaigns, exclusions
+from judging.services import assignments, campaigns, exclusions, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -168,6 +169,47 @@ def again(campaign: Campaign) -> None:
     factories.run_due_jobs()
 
 
+def counting_rounds(campaign: Campaign) -> list[Round]:
+    """Two that are estimated together."""
+    asked = {"extra_share": 0.0, "method": "poisson"}
+    first = evaluation.drawn(campaign, budget=30, batch_size=10, seed="s", **asked)
+    asked |= {"budget": 20, "batch_size": 20, "seed": "t", "with_earlier": True}
+    return [first, evaluation.drawn(campaign, **asked)]
+
+
+def counting(campaign: Campaign) -> None:
+    """Nothing of the first is judged, and the second is."""
+    first, _ = counting_rounds(campaign)
+    pausing.pause(row=first, by=campaign.created_by)
+    evaluation.judge(campaign, 1000)
+    pausing.resume(row=first, by=campaign.created_by)
+
+
+def counting_and_paused(campaign: Campaign) -> None:
+    first, _ = counting_rounds(campaign)
+    pausing.pause(row=first, by=campaign.created_by)
+    evaluation.judge(campaign, 1000)
+
+
+def counting_and_judged(campaign: Campaign) -> None:
+    counting_rounds(campaign)
+    evaluation.judge(campaign, 1000)
+
+
+def counting_and_freed(campaign: Campaign) -> None:
+    """Work is excluded, and only what the second lacked for it is judged again."""
+    first, _ = counting_rounds(campaign)
+    evaluation.judge(campaign, 1000)
+    by, who = campaign.created_by, User.objects.get(username="anna")
+    exclusions.exclude(campaign=campaign, assessor=who, by=by, ground="time", reason="too fast")
+    pausing.pause(row=first, by=by)
+    ben = User.objects.get(username="ben")
+    while held := assignments.claim_next(campaign=campaign, by=ben):
+        judgments.record(assignment=held, by=ben, saying=judgments.Saying(1, f"again {held.pk}"))
+    pausing.resume(row=first, by=by)
+    factories.run_due_jobs()
+
+
 def days_ago(days: int) -> None:
     Assignment.objects.update(created=F("created") - timedelta(days=days))
     Batch.objects.update(opened=F("opened") - timedelta(days=days))
@@ -228,6 +270,10 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("round paused", round_paused),
     ("stuck", stuck),
     ("again", again),
+    ("counting", counting),
+    ("counting", counting_and_freed),
+    ("round paused", counting_and_paused),
+    ("ended", counting_and_judged),
     ("silent", silent),
     ("invited", invited),
     ("judging", come),
@@ -382,3 +428,17 @@ def test_nobody_but_its_organizers_sees_the_bar(campaign: Campaign) -> None:
     client = Client()
     client.force_login(anna)
     assert "campaign-bar" not in client.get(address("judge", campaign)).content.decode()
+
+
+@pytest.mark.slow
+def test_the_ranking_says_which_rounds_tell_nothing(campaign: Campaign, organizer: Client) -> None:
+    evaluation.worker_alive()
+    counting(campaign)
+    said = text(organizer.get(address("live", campaign, 2)))
+    assert "without round 1, of which no batch is complete" in said
+    assert "each by itself" not in said
+    assert re.match(r"It counts with round 2, and \d+ pairs are not judged", step(campaign).why)
+    evaluation.judge(campaign, 1000)
+    said = text(organizer.get(address("live", campaign, 2)))
+    assert "Rounds 1 and 2 together" in said
+    assert "without round 1" not in said
