@@ -371,6 +371,32 @@ def test_where_nothing_relevant_was_found_everything_is_withheld(pool: Pool) -> 
             assert not found.ranking.verdicts.any()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("relevant", [(), (3,)])
+@pytest.mark.parametrize("method", METHODS)
+def test_several_judgments_of_what_is_of_no_use_tell_as_much_as_one(
+    pool: Pool, method: str, relevant: tuple[int, ...]
+) -> None:
+    """Also where nothing useful was found yet, in all topics or in all but one."""
+    design = design_for(pool, method)
+    sample, grades = draw(pool, design, seed="s"), grades_of(pool)
+    pair = np.sort(np.unique(sample.pair))
+    told = np.where(np.isin(pool.topic, relevant), np.maximum(grades, 1), 0)[pair]
+    asked = {"measures": RATIOS, "max_grade": 3}
+    for times in (2, np.where(np.arange(len(pair)) % 3 == 0, 1, 2)):
+        once, often = (
+            evaluate(pool, PairRound(design, sample), labels=labels, **asked).results
+            for labels in (
+                LabelRows(pair, told),
+                LabelRows(np.repeat(pair, times), np.repeat(told, times)),
+            )
+        )
+        for one, other in zip(once, often, strict=True):
+            np.testing.assert_array_equal(other.estimate.value, one.estimate.value)
+            np.testing.assert_array_equal(other.estimate.unknown, one.estimate.unknown)
+            assert np.isfinite(other.estimate.high).all()
+
+
 def test_where_every_find_was_certain_what_may_be_missing_counts(pool: Pool) -> None:
     """No squares of uncertain finds, but the outlook expects more among the uncertain pairs."""
     design = design_for(pool, "poisson")

@@ -75,16 +75,17 @@ def _moments(
     where pairs stand in the frame. Zero where no pair has two.
     """
     number, found = labels.number, np.zeros((3, len(labels.number)))
-    own = np.flatnonzero(number[rows.pair] >= 2)
-    if not len(own):
+    if not np.any(number >= 2):
         return found  # nothing is known of it
+    inside = places[rows.pair] >= 0
+    own = np.flatnonzero(inside & (number[rows.pair] >= 2))
     pair = rows.pair[own]
     apart = (rows.grade[own] >= labels.grade[:, None]) - labels.reach[:, pair]
     utility, fall = added(labels.gain, apart), tangent.falling(places[pair], apart)
     for place, each in enumerate((utility**2, utility * fall, fall**2)):
         found[place] = np.bincount(pair, each, minlength=len(number))
     found /= np.maximum(number * (number - 1), 1)
-    single = np.flatnonzero(number[rows.pair] == 1)
+    single = np.flatnonzero(inside & (number[rows.pair] == 1))
     if len(single):
         moments = _by_grade(tangent, labels, rows, pair, apart)
         once = rows.pair[single]
