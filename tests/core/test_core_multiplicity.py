@@ -43,7 +43,7 @@ def plainly(p_values: FloatArray, covariance: FloatArray, vectors: int) -> Float
     stepped = np.maximum.accumulate(((1.0 + count) / (1.0 + vectors))[::-1])[::-1]
     adjusted = np.ones((runs, runs))
     adjusted[rows, columns] = adjusted[columns, rows] = stepped
-    return np.minimum(adjusted, holm(p_values))
+    return np.maximum(np.minimum(adjusted, holm(p_values)), np.where(np.eye(runs), 1.0, p_values))
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_adjusted_p_values_are_those_of_the_plain_way(
     monkeypatch.setattr(multiplicity, "PIECE", piece)
     for seed in range(3):
         p_values, covariance = asked(runs, seed)
-        vectors = int(np.clip(2_000_000 // (runs * (runs - 1) // 2), 250, 1000))
+        vectors = int(np.clip(2_000_000 // (runs * (runs - 1) // 2), 250, 4000))
         expected = plainly(p_values, covariance, vectors)
         assert largest_deviates(p_values, covariance).tolist() == expected.tolist()
         assert runs < 7 or len(np.unique(expected)) > 5
@@ -78,3 +78,42 @@ def test_root_is_one_of_the_covariance() -> None:
     root = multiplicity._root(covariance)
     assert (np.triu(root, 1) == 0.0).all()
     assert root @ root.T == pytest.approx(covariance, rel=1e-6)
+
+
+def error_of_normal_values(
+    runs: int, correlation: float, trials: int, error: float = 0.05
+) -> float:
+    """How often some of k values without any difference have a verdict; their covariance is known.
+
+    The least p-value of all is what a verdict goes by, and the largest deviate has it.
+    """
+    covariance = np.eye(runs) * (1.0 - correlation) + correlation
+    rng = np.random.default_rng(5)
+    values = rng.multivariate_normal(np.zeros(runs), covariance, size=trials)
+    size = (values.max(axis=1) - values.min(axis=1)) / np.sqrt(2.0 * (1.0 - correlation))
+    low, high = 1.5, 6.0  # the size from which on there is one
+    for _ in range(20):
+        middle = (low + high) / 2.0
+        p_values = np.ones((runs, runs))
+        p_values[0, 1] = p_values[1, 0] = 2.0 * special.ndtr(-middle)
+        found = largest_deviates(p_values, covariance, error=error)[0, 1]
+        low, high = (low, middle) if found <= error else (middle, high)
+    return float(np.mean(size >= high))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+@pytest.mark.parametrize("runs", [2, 3, 5, 8, 12])
+def test_the_error_of_all_verdicts_is_what_it_shall_be(runs: int, correlation: float) -> None:
+    """Rather less than more: the vectors are the same in every campaign."""
+    assert 0.04 < error_of_normal_values(runs, correlation, 60_000) < 0.053
+
+
+def test_a_thousand_vectors_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiplicity, "MOST_VECTORS", 1000)
+    assert error_of_normal_values(5, 0.0, 60_000) > 0.055
+
+
+def test_none_is_less_than_a_difference_has_alone() -> None:
+    for p_value in (0.06, 0.05, 0.0451, 0.02, 1e-4):
+        alone = np.array([[1.0, p_value], [p_value, 1.0]])
+        assert largest_deviates(alone, np.eye(2))[0, 1] == pytest.approx(p_value, rel=1e-12)

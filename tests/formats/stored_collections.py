@@ -36,7 +36,10 @@ from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import write_collection
 from tests.core.collecting import publish
 
-EARLIER = {"adaptive": "models of grades that look at no neighbors"}
+EARLIER = {
+    "adaptive": "models of grades that look at no neighbors",
+    "adaptive-neighbors": "models of grades whose fits ended near the minimum",
+}
 STORED = Path(__file__).parent / "stored"
 NUMBERS = STORED / "numbers.json"
 TOPICS = [f"t{number:02}" for number in range(10)]
@@ -178,7 +181,7 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
     for estimator in ("ratio", "unbiased"):
         yield f"topics-{estimator}", of_topics(pool, estimator)
     yield "active", of_active(pool)
-    yield "adaptive-neighbors", of_adaptive(pool)
+    yield "adaptive-fitted", of_adaptive(pool)
 
 
 # ---------------------------------------------------------------------------------- numbers

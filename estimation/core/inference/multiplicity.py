@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ..arrays import FloatArray, IntArray
 
-MOST_VECTORS, LEAST_VECTORS = 1000, 250
+MOST_VECTORS, LEAST_VECTORS = 4000, 250
+MOST_NEEDED = 1000  # vectors; where more are, it is Holm's
 LEAST_BEYOND = 12.5  # vectors that shall be beyond the critical value: 250 at an error of 5 %
 NEAR, FAR = 1.95, 6.0  # standard errors
 MOST_DEVIATES = 2_000_000  # vectors times pairs of runs
@@ -57,10 +58,11 @@ def largest_deviates(
 ) -> FloatArray:
     """Adjust a symmetric matrix of p-values by how the differences depend on one another.
 
-    Never above `holm`, which it is combined with: a p-value far below one over the number of
-    drawn vectors is Holm's. All of them are where so many vectors would be needed to tell how
-    large the largest deviate is with the probability `error` that too few can be drawn: a fixed set
-    may by chance have its few largest ones too low, in every campaign. Holm's bound costs little
+    Never below what a difference has alone, and never above `holm`, which it is combined with: a
+    p-value far below one over the number of drawn vectors is Holm's. All of them are where so many
+    vectors would be needed to tell how large the largest deviate is with the probability `error`
+    that too few can be drawn: a fixed set may by chance have its few largest ones too low, in every
+    campaign. Holm's bound costs little
     there, because far out the differences hardly ever are large together.
 
     Parameters
@@ -90,13 +92,18 @@ def largest_deviates(
         beyond = _beyond(covariance, rows[rising], columns[rising], wanted, number)
         largest = np.maximum.accumulate(beyond[::-1])[::-1]
         stepped[rising] = np.minimum(stepped[rising], largest)
+    stepped = np.maximum(stepped, single)  # drawn vectors may say less than the difference alone
     return mirrored(stepped, (rows, columns), runs)
 
 
 def _vectors(differences: int, error: float) -> int | None:
-    """How many vectors to draw; None where `MOST_VECTORS` cannot resolve the error."""
+    """How many vectors to draw; None where `MOST_NEEDED` cannot resolve the error.
+
+    The set is the same in every campaign, so that what it is off by never averages out: as many as
+    the work allows.
+    """
     least = max(LEAST_VECTORS, math.ceil(LEAST_BEYOND / error - 1e-9))
-    if least > MOST_VECTORS:
+    if least > MOST_NEEDED:
         return None
     return int(np.clip(MOST_DEVIATES // differences, least, MOST_VECTORS))
 
