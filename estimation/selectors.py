@@ -17,7 +17,7 @@ from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
 from estimation.machines import MachineJudge
-from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
+from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.stored import matrices, stored_facts
 from estimation.unknown import Purpose, is_bounded, name_of, purpose_of
@@ -37,19 +37,6 @@ def complete_batches(row: Round) -> int:
 def told_batches(row: Round) -> int:
     """The most batches that estimates of the round have rested on; some may lack labels now."""
     return row.estimate_sets.order_by("-batches").values_list("batches", flat=True).first() or 0
-
-
-def counting_with(row: Round) -> list[int]:
-    """The numbers of the earlier rounds that count with it, as its plan has foreseen."""
-    found = Round.objects.filter(pk=row.pk).values_list("preview__earlier__counting", flat=True)
-    return list(found.first() or [])
-
-
-def lacking(rows: Iterable[Round]) -> set[int]:
-    """Row ids of the rounds with a batch that is still to be judged, or judged again."""
-    links = RoundBatch.objects.filter(round__in=[row.pk for row in rows])
-    done = [Batch.State.COMPLETE, Batch.State.DROPPED]
-    return set(links.exclude(batch__state__in=done).values_list("round", flat=True))
 
 
 def _complete_first(states: Iterable[str]) -> int:

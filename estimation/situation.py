@@ -11,9 +11,9 @@ from django.utils import timezone
 from estimation import selectors, work
 from estimation.endings import still_because
 from estimation.material import taking_part
-from estimation.models import Round
+from estimation.models import Round, RoundBatch
 from judging import selectors as judging
-from judging.models import BatchPair, Campaign
+from judging.models import Batch, BatchPair, Campaign
 from judging.pace import Pace, pace
 from judging.stuck import how_many_have_come, how_many_judge
 from judging.workers import Service, unserved
@@ -77,10 +77,12 @@ class Situation:
         """Earlier rounds that count with the current one and of which more is to be judged."""
         if self.row is None or not self.row.with_earlier or not self.drawn:
             return []
-        numbers = selectors.counting_with(self.row)
-        rows = [row for row in self._rounds if row.number in numbers]
-        lacking = selectors.lacking(rows) if rows else set()
-        return [row for row in reversed(rows) if row.pk in lacking]
+        plan = Round.objects.filter(pk=self.row.pk)
+        numbers = plan.values_list("preview__earlier__counting", flat=True).first() or []
+        links = RoundBatch.objects.filter(round__campaign=self.campaign, round__number__in=numbers)
+        lacking = links.exclude(batch__state__in=[Batch.State.COMPLETE, Batch.State.DROPPED])
+        rounds = set(lacking.values_list("round", flat=True)) if numbers else set()
+        return [row for row in reversed(self._rounds) if row.pk in rounds]
 
     @property
     def drawn(self) -> bool:

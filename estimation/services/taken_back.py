@@ -107,9 +107,9 @@ def known_values(result: MeasureResult) -> list[float | None]:
 
 
 def _half_widths(result: MeasureResult) -> list[float | None]:
-    """The longer side of each interval, as pages print it."""
+    """Of each run, as pages print them; None where there is none or the value is not known."""
     estimate = result.estimate
-    half = np.maximum(estimate.high - estimate.value, estimate.value - estimate.low)
+    half = estimate.half_width
     usable = np.isfinite(half) & (np.asarray(estimate.unknown) == 0)
     return [
         float(width) if fine else None

@@ -88,7 +88,7 @@ def told(
 
 
 def middle(found: MeasureResult) -> float:
-    return float(np.median(found.estimate.high - found.estimate.low)) / 2.0
+    return float(np.median(found.estimate.half_width))
 
 
 def end(found: Forecast) -> float:

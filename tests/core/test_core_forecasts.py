@@ -54,7 +54,7 @@ def told(of: Design, seed: str, batches: int = 1) -> Forecast:
 
 
 def middle(found) -> float:
-    return float(np.median(found.estimate.high - found.estimate.low)) / 2.0
+    return float(np.median(found.estimate.half_width))
 
 
 @pytest.mark.slow
@@ -102,6 +102,7 @@ def test_of_many_differences_critical_values_go_with_how_many_are_open(
         value=value,
         variance=np.diag(covariance),
         half_width=width,
+        lopsided=width - 1.0,
         z=z[above],
         exact=1.0,
         slack=np.zeros_like(covariance),

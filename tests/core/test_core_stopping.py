@@ -115,7 +115,11 @@ def normal_result(value: np.ndarray, se: float, confidence: float) -> MeasureRes
     covariance, df = np.eye(k) * se**2, np.full((k, k), 1e9)
     ranking = rank_runs(value, covariance=covariance, df=df, tags=tags, confidence=confidence)
     estimate = SimpleNamespace(
-        value=value, low=limits.low, high=limits.high, unknown=np.zeros(k, np.int8)
+        value=value,
+        low=limits.low,
+        high=limits.high,
+        half_width=limits.high - value,
+        unknown=np.zeros(k, np.int8),
     )
     return SimpleNamespace(ranking=ranking, estimate=estimate, equivalence=None)  # type: ignore[return-value]
 

@@ -33,7 +33,7 @@ def test_a_forecast_is_stored_with_its_estimates_and_begins_with_them(judged: Ro
     assert found is not None
     assert found.batches == shown.batches
     widths = shown.estimates.filter(measure=judged.measure, primary=True)
-    halves = sorted((each.high - each.low) / 2 for each in widths)
+    halves = sorted(max(each.high - each.value, each.value - each.low) for each in widths)
     middle = (halves[len(halves) // 2] + halves[(len(halves) - 1) // 2]) / 2
     assert found.steps[0].half_width == pytest.approx(middle)
     verdicts = selectors.pairwise(shown, judged.measure).verdicts

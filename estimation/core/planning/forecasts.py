@@ -154,6 +154,8 @@ class _Present:
     covariance : ndarray of float64, shape (k, k)
         That is expected now.
     value, variance, half_width : ndarray of float64, shape (k,)
+    lopsided : ndarray of float64, shape (k,)
+        What the longer side of an interval has more than half of its length, as a share of this.
     z : ndarray of float64, shape (n,)
         Differences of every two runs in standard errors, by row of the upper triangle.
     exact : float
@@ -168,6 +170,7 @@ class _Present:
     value: FloatArray
     variance: FloatArray
     half_width: FloatArray
+    lopsided: FloatArray
     z: FloatArray
     exact: float
     slack: FloatArray
@@ -180,7 +183,9 @@ class _Present:
             covariance=ahead.covariance,
             value=found.value,
             variance=found.se**2,
-            half_width=(found.high - found.low) / 2.0,
+            half_width=found.half_width,
+            lopsided=np.maximum(_share(found.half_width * 2.0, of=found.high - found.low), 1.0)
+            - 1.0,
             z=_standardized(result, out),
             exact=ratio_exactness(result) if result.measure.family == "ratio" else 1.0,
             slack=out,
@@ -277,7 +282,7 @@ class _Present:
         found = Foretold(
             batches=after.batches,
             pairs=after.pairs,
-            half_width=float(np.median(self.half_width * np.sqrt(left))),
+            half_width=float(np.median(self._half_width(np.sqrt(left)))),
             decided=float(verdicts.sum()),
             best=best,
             settled=float(settled.sum()) if near else None,
@@ -289,6 +294,14 @@ class _Present:
     def contenders(self) -> Contenders:
         """The runs that may be the best."""
         return Contenders.of(self.value, self._scaled(self.covariance))
+
+    def _half_width(self, left: FloatArray) -> FloatArray:
+        """Of intervals whose standard errors are so many times those of now.
+
+        So is what the longer side has more than half of the length: gamma limits and those that are
+        cut lean the less the shorter they are.
+        """
+        return self.half_width * left * (1.0 + self.lopsided * left) / (1.0 + self.lopsided)
 
     def _scaled(self, covariance: FloatArray) -> FloatArray:
         """A covariance as it was expected, with the variances of the product's rule, but exact."""

@@ -63,7 +63,7 @@ class Foretold:
     pairs : float
         Distinct pairs that are judged then, as expected.
     half_width : float
-        Of the interval of the middle run, in the measure's unit.
+        Of the middle run, in the measure's unit: the longer side of an interval.
     decided : float
         Of the differences between two runs: how many have a verdict.
     best : float

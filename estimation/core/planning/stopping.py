@@ -80,9 +80,8 @@ class StoppingRule:
 
     def _is_narrow(self, result: MeasureResult) -> bool:
         found = result.estimate
-        longer = np.maximum(found.high - found.value, found.value - found.low)
         known = found.unknown == Reason.KNOWN
-        return bool(np.all(known & (longer <= self.width)))
+        return bool(np.all(known & (found.half_width <= self.width)))
 
 
 def _equivalent(result: MeasureResult) -> BoolArray:

@@ -135,6 +135,11 @@ class EstimatorResult:
     difference_bound: Bound | None = None
     noise: FloatArray | None = None
 
+    @property
+    def half_width(self) -> FloatArray:
+        """The longer side of each interval, shape (k,): one that is cut is not symmetric."""
+        return np.maximum(self.high - self.value, self.value - self.low)
+
 
 class DrawnRound(FactSheet):
     """What was drawn: in a round of any method, or in several that are estimated together."""
