@@ -133,12 +133,14 @@ def _guess_columns(lines: list[str]) -> Guess | None:
         return None
     if 2 * sum(map(_is_prediction, lines)) > len(lines):
         return Guess("predictions", "trec", "numbers follow the topic and the docno")
-    if all(len(row) == 6 and _is_number(row[4]) for row in rows):
-        return Guess("run", "trec", "six columns, the fifth of them a number")
     tabbed = all("\t" in line.strip() for line in lines)
-    cells = [len(line.strip().split("\t")) for line in lines]
+    cells = {len(line.strip().split("\t")) for line in lines}
+    if all(len(row) == 6 and _is_number(row[4]) for row in rows) and (
+        not tabbed or cells == {6} or all(row[1].upper() in _ITERATIONS for row in rows)
+    ):
+        return Guess("run", "trec", "six columns, the fifth of them a number")
     if all(len(row) == 4 and _NUMBER.fullmatch(row[3]) for row in rows) and (
-        not tabbed or set(cells) == {4}
+        not tabbed or cells == {4}
     ):
         return Guess("qrels", "trec", "four columns, the fourth of them a whole number")
     return Guess("topics", "tsv", "a tab in every line") if tabbed else _guess_most(rows)

@@ -50,6 +50,10 @@ CASES = [
     ("x", "401\tforeign minorities, Germany\n", "topics", "tsv"),
     ("x", "401\tthe year 1969\n402\tapollo landing 1969\n", "topics", "tsv"),
     ("x", "401\tfive words in the title\n", "topics", "tsv"),
+    ("x", "101\twho won the 2018 cup\n102\tbest phone under 300 euro\n", "topics", "tsv"),
+    ("x", "101\tmost goals in 2018 cup\r\n", "topics", "tsv"),
+    ("x", "401\t1\tFT-1\t1\t2.5\ttag\n402\t1\tFT-2\t1\t0\ttag\n", "run", "trec"),
+    ("x", "401\tQ0 FT-1 1 2.5 tag\n401\tQ0 FT-2 2 1.5 tag\n", "run", "trec"),
     ("qrels.txt", "\ufeff401\ta b\tc d\te f\n", "topics", "tsv"),
 ]
 
