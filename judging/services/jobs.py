@@ -19,7 +19,7 @@ from typing import Any
 from celery import current_app
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, Expression, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Now
 from django.utils.module_loading import autodiscover_modules
 
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 MAX_ATTEMPTS = 3
 HINT_AGAIN_SECONDS = 15
 BROKER_PAUSE_SECONDS = 10.0
+NEVER_RUN = {"progress": 0, "note": "", "started": None, "finished": None}
 
 
 class LeaseLost(Exception):
@@ -163,8 +164,22 @@ def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
         attempts=0,
         due=Case(was_due, default=Now()),
         error="",
+        **_anew(~Q(state=Job.State.RUNNING)),
     )
     return Job.objects.get(kind=kind, target=target) if updated else None
+
+
+def _anew(where: Q, **otherwise: Expression) -> dict[str, Case]:
+    """Nothing of an earlier run, where the job waits for another one."""
+    kinds = {each.name: each for each in Job._meta.concrete_fields}
+    return {
+        name: Case(
+            When(where, then=Value(value)),
+            default=otherwise.get(name, F(name)),
+            output_field=kinds[name],
+        )
+        for name, value in NEVER_RUN.items()
+    }
 
 
 _broker_pause_until = 0.0
@@ -322,14 +337,14 @@ def _kept_alive(running: Running) -> Iterator[None]:
 
 
 def _finish(running: Running) -> None:
-    again = When(requested__gt=running.generation, then=Value(Job.State.QUEUED))
+    asked = Q(requested__gt=running.generation)
+    again = When(asked, then=Value(Job.State.QUEUED))
     Job.objects.filter(pk=running.id, token=running.token).update(
         state=Case(again, default=Value(Job.State.DONE)),
         done=running.generation,
         token="",
         attempts=0,
-        progress=100,
-        finished=Now(),
+        **_anew(asked, progress=Value(100), finished=Now()),
     )
     if Job.objects.filter(pk=running.id, state=Job.State.QUEUED).exists():
         hint(running.id, running.kind)
@@ -354,7 +369,12 @@ def _fail(running: Running, message: str) -> None:
             _conclude_failed(job, message)
             return
         mine.update(
-            state=Job.State.QUEUED, done=running.generation, token="", attempts=0, due=Now()
+            state=Job.State.QUEUED,
+            done=running.generation,
+            token="",
+            attempts=0,
+            due=Now(),
+            **NEVER_RUN,
         )
         transaction.on_commit(lambda: hint(job.pk, job.kind), robust=True)
 
@@ -378,10 +398,9 @@ def retry(job: Job) -> Job:
         state=Job.State.QUEUED,
         requested=F("requested") + 1,
         attempts=0,
-        progress=0,
-        note="",
         error="",
         due=Now(),
+        **NEVER_RUN,
     )
     if not again:
         present.refuse_if_gone(Job.objects.filter(pk=job.pk), "What this work was for")

@@ -298,6 +298,53 @@ def test_only_a_failed_job_is_tried_again_and_with_what_it_was_asked_for(done: l
     assert seen == [{"grade": 2}, {"grade": 2}]
 
 
+def told(job: Job) -> tuple[object, ...]:
+    job.refresh_from_db()
+    return job.state, job.progress, job.note, job.started, job.finished
+
+
+WAITS = (Job.State.QUEUED, 0, "", None, None)
+
+
+@pytest.mark.parametrize("error", [None, UserError("no", "No.")])
+def test_a_job_that_is_asked_for_again_tells_nothing_of_its_earlier_run(
+    done: list[int], error: Exception | None
+) -> None:
+    meanwhile = iter([False, True])
+
+    def work(running: jobs.Running) -> None:
+        running.report(0.5, "half")
+        if next(meanwhile):
+            before = told(job)
+            jobs.request("probe", 7)
+            assert told(job) == before, "of what runs it is told how far it is"
+        if error:
+            raise error
+
+    handler("probe", work)
+    job = jobs.request("probe", 7)
+    jobs.run(job.pk)
+    assert told(job)[0] in (Job.State.DONE, Job.State.FAILED)
+    assert job.started
+    assert job.finished
+    jobs.request("probe", 7)
+    assert told(job) == WAITS
+    jobs.run(job.pk)
+    assert told(job) == WAITS, "asked for while it ran"
+
+
+def test_a_failed_job_that_is_tried_again_tells_nothing_of_its_failure(done: list[int]) -> None:
+    def refuse(running: jobs.Running) -> None:
+        raise UserError("no", "No.")
+
+    handler("probe", refuse)
+    job = jobs.request("probe", 7)
+    jobs.run(job.pk)
+    assert told(job)[0] == Job.State.FAILED
+    jobs.retry(job)
+    assert told(job) == WAITS
+
+
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_is_prolonged_while_the_work_goes_on(done: list[int], settings: object) -> None:
