@@ -13,6 +13,7 @@ from estimation.api.results import MeasureQuery, round_asked_for
 from estimation.api.serializers import EstimateSetRow, UnknownRow
 from estimation.comparisons import RunComparison
 from estimation.conclusions import STATES
+from estimation.material import taking_part
 from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.api.base import ORGANIZER, CampaignView
@@ -183,17 +184,29 @@ class ComparedDocuments(CampaignView):
 
 
 def _found(row: Round, asked: dict[str, Any]) -> tuple[RankingTable | None, RunComparison | None]:
-    """The ranking that was asked for, and two of its runs; nothing before the first estimates."""
+    """The ranking that was asked for, and two of its runs; nothing before the first estimates,
+    but a run that is not there is an error then as well."""
     table = selectors.ranking_table(row, asked.get("measure", row.measure))
+    first, second = _two_of(row, asked, _tags(row, table))
     if table is None:
         return None, None
-    tags = [line.tag for line in table.by_estimate]
+    return table, comparisons.compare(table, first, second) if second else None
+
+
+def _tags(row: Round, table: RankingTable | None) -> list[str]:
+    if table is None:
+        return list(taking_part(row.campaign).values_list("tag", flat=True))
+    return [line.tag for line in table.by_estimate]
+
+
+def _two_of(row: Round, asked: dict[str, Any], tags: list[str]) -> tuple[str, str]:
+    """Those that were named, or the first of the others; empty where there are too few."""
     for name in ("first", "second"):
         if name in asked and asked[name] not in tags:
             message = f"There is no such run in round {row.number}."
             raise serializers.ValidationError({name: [message]})
     first = asked.get("first") or next((tag for tag in tags if tag != asked.get("second")), "")
     second = asked.get("second") or next((tag for tag in tags if tag != first), "")
-    if first == second:
+    if first and first == second:
         raise serializers.ValidationError({"second": ["Name two different runs."]})
-    return table, comparisons.compare(table, first, second) if second else None
+    return first, second

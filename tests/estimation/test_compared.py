@@ -429,6 +429,16 @@ def test_before_the_first_estimates_there_is_no_comparison(campaign: Campaign) -
     base = f"/api/campaigns/{campaign.slug}/comparison/"
     assert client.get(base).json()["comparison"] is None
     assert client.get(f"{base}documents/").json()["documents"] is None
+    assert client.get(base, {"first": "run2", "second": "run1"}).json()["comparison"] is None
+    for asked, field in (
+        ({"first": "run1", "second": "zz"}, "second"),
+        ({"first": "zz"}, "first"),
+        ({"first": "run1", "second": "run1"}, "second"),
+    ):
+        for more in ("", "documents/"):
+            answer = client.get(base + more, asked)
+            assert answer.status_code == 400
+            assert [line["field"] for line in answer.json()["errors"]] == [field]
 
 
 # ------------------------------------------------------------------------------------ drawing
