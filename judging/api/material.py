@@ -82,7 +82,8 @@ class DocumentDetail(CampaignView):
 
 class UploadBody(Body):
     files = serializers.ListField(
-        child=serializers.FileField(), min_length=1, max_length=MAX_FILES,
+        child=serializers.FileField(allow_empty_file=True),  # it is refused by its name
+        min_length=1, max_length=MAX_FILES,
         help_text="One file or many, each in a part of this name; plain or gzip.",
     )  # fmt: skip
     kind = OneOf(
@@ -266,6 +267,8 @@ def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
 
 def _refuse_any(files: "list[UploadedFile[bytes]]", kind: str | None) -> None:
     """Refuses all of them before any is stored if one cannot be taken."""
+    if empty := [(file, f"{file.name} is empty.") for file in files if not file.size]:
+        raise _refused("invalid", "Some files are empty: see errors.", empty, 400)
     large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
     if large:
         limit = f"Expected at most {settings.UPLOAD_MAX_BYTES // 2**20} MB."

@@ -183,6 +183,12 @@ def test_uploads_that_cannot_be_taken(client: rest.RestClient) -> None:
     assert told(send(files="text"), 400, "invalid")
     errors = told(send(files=[good(), rest.file("odd.bin", "???")]), 400, "kind_unknown")
     assert [(e["file"], e["field"]) for e in errors] == [("odd.bin", "files")]
+    empty = [good(), rest.file("nothing.run", ""), rest.file("none.tsv", "")]
+    errors = told(send(files=empty, kind="run"), 400, "invalid")
+    assert [(e["file"], e["field"]) for e in errors] == [
+        ("nothing.run", "files"),
+        ("none.tsv", "files"),
+    ]
     assert Campaign.objects.get().uploads.count() == 1
     broken = client.generic("POST", f"{TEST}uploads/", b"--x", content_type="multipart/form-data")
     told(broken, 400, "parse_error")
