@@ -1,7 +1,7 @@
 """Pages of the judging side."""
 
-from django.contrib.auth.views import LogoutView, PasswordChangeView
-from django.urls import URLPattern, URLResolver, path, reverse_lazy
+from django.contrib.auth.views import LogoutView
+from django.urls import URLPattern, URLResolver, path
 
 from judging import urls_material
 from judging.views import (
@@ -29,10 +29,6 @@ from judging.views import (
     work,
 )
 
-change_password = PasswordChangeView.as_view(
-    template_name="judging/password.html", success_url=reverse_lazy("account")
-)
-
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", home.home, name="home"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
@@ -48,7 +44,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("work/<str:key>/", work.begin, name="work"),
     path("work/<str:key>/done/", work.done, name="work-done"),
     path("account/", account.account, name="account"),
-    path("account/password/", change_password, name="password"),
+    path("account/password/", account.password, name="password"),
     path("account/address/", letters.address, name="address"),
     path("account/address/<str:token>/", letters.confirm, name="address-confirm"),
     path("account/sign-on/remove/", sign_on.remove, name="sign-on-remove"),

@@ -19,7 +19,13 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-from judging.access import assessed_campaign, member_campaign, organized_campaign, user_of
+from judging.access import (
+    assessed_campaign,
+    member_campaign,
+    organized_campaign,
+    read_campaign,
+    user_of,
+)
 from judging.api.errors import TooLarge
 from judging.api.fields import Query, checked
 from judging.api.pagination import Pages
@@ -28,6 +34,7 @@ from judging.services import factors
 
 Access = Callable[[User, str], Campaign]
 MEMBER: Access = member_campaign
+READER: Access = read_campaign
 ORGANIZER: Access = organized_campaign
 ASSESSOR: Access = assessed_campaign
 

@@ -234,8 +234,9 @@ def create_token(
     """A new key of the REST interface; shown this once, kept as its digest only.
 
     It works for ``days`` days, until the password is changed. Keys of an earlier password go.
-    Raises UserError ``scope_unknown`` or ``key_days_invalid``.
+    Raises UserError ``is_guest`` (409), ``scope_unknown`` or ``key_days_invalid``.
     """
+    refuse_guest(user)
     if scope not in ApiToken.Scope.values:
         expected = " or ".join(ApiToken.Scope.values)
         raise UserError("scope_unknown", f"No such scope. Expected {expected}.", field="scope")
@@ -273,7 +274,7 @@ def _key() -> QuerySet[ApiToken, Any]:
     lately = Q(last_used__gte=seconds_from_now(-LAST_USE_SECONDS))
     working = ApiToken.objects.filter(works, digest=Slot("digest"), user__is_active=True)
     return (
-        working.filter(epoch=F("user__key_epoch"))
+        working.filter(epoch=F("user__key_epoch"), user__is_guest=False)
         .order_by()
         .annotate(noted=Case(When(lately, then=True), default=False))
         .values_list("noted", *columns_of(ApiToken), *columns_of(User, "user__"))

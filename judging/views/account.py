@@ -3,7 +3,9 @@
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -49,6 +51,8 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 def account(request: HttpRequest) -> HttpResponse:
     """One's own keys; a new one is shown in the answer to the request that makes it only."""
     user = user_of(request)
+    if request.method == "POST":
+        members.refuse_guest(user)
     form = TokenForm(request.POST or None)
     fresh = None
     if form.is_valid():
@@ -63,6 +67,16 @@ def account(request: HttpRequest) -> HttpResponse:
         "identity": user.identities.filter(issuer=settings.OIDC_ISSUER).first(),
     }
     return render(request, "judging/account.html", context)
+
+
+@sensitive_post_parameters()
+def password(request: HttpRequest) -> HttpResponseBase:
+    """Another password, for whoever has one."""
+    members.refuse_guest(user_of(request))
+    change = PasswordChangeView.as_view(
+        template_name="judging/password.html", success_url=reverse("account")
+    )
+    return change(request)
 
 
 @require_POST

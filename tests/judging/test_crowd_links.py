@@ -351,6 +351,7 @@ def test_a_guest_account_never_may_do_more() -> None:
     assert members.invitation(user, by=admin) is None
     more = rights.Rights(creates=True, admin=False, active=True)
     assert refusal(rights.change, user=user, by=admin, rights=more) == ("is_guest", 409)
+    assert refusal(members.create_token, user=user, name="k") == ("is_guest", 409)
     User.objects.filter(pk=user.pk).update(is_superuser=True)
     assert refusal(enter, guest.link) == ("guest_barred", 403)
 

@@ -6,9 +6,18 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from judging.models import Assignment, Campaign, CrowdGuest, CrowdLink, Judgment, User
+from judging.models import (
+    ApiToken,
+    Assignment,
+    Campaign,
+    CrowdGuest,
+    CrowdLink,
+    Judgment,
+    User,
+)
 from judging.services import exclusions, members
 from tests.judging.test_crowd_links import QUESTION, campaign_of, link_of
+from tests.support import factories, rest
 
 pytestmark = pytest.mark.django_db
 BACK = "https://app.prolific.com/submissions/complete?cc={code}"
@@ -252,3 +261,54 @@ def test_whose_work_is_excluded_is_told_so() -> None:
 
     assert "Your work here has ended" in text(client.get(reverse("work-done", args=[link.token])))
     assert Judgment.objects.count() == 1
+
+
+def test_guests_are_offered_neither_a_password_nor_keys() -> None:
+    client = Client()
+    agree(client, link_of(campaign_of()))
+    page = client.get(reverse("account"))
+    assert page.status_code == 200
+    for word in (reverse("password"), "Change password", "Create a key", "Keys of"):
+        assert word not in text(page)
+    key = {"name": "k", "scope": "full", "days": "30"}
+    for method, address in (("post", "account"), ("get", "password"), ("post", "password")):
+        refused = getattr(client, method)(reverse(address), key)
+        assert refused.status_code == 409, (method, address)
+        assert "guest of a crowd link" in text(refused)
+    assert not ApiToken.objects.exists()
+    member = Client()
+    member.force_login(factories.user("anna"))
+    page = text(member.get(reverse("account")))
+    assert reverse("password") in page
+    assert "Create a key" in page
+
+
+def test_programs_of_guests_read_no_lists_as_their_pages_show_none() -> None:
+    """With the cookie of the browser, as a guest has no key."""
+    made = campaign_of()
+    client = Client()
+    agree(client, link_of(made))
+    told = b'{"docno": "a", "title": "A", "text": "Text"}\n'
+    factories.stored_upload(made, told, name="docs.jsonl", kind="documents")
+    document = made.documents.get().pk
+    base = f"/api/campaigns/{made.slug}/"
+    assert client.get(reverse("document-list", args=[made.slug])).status_code == 403
+    for there in ("topics/", "documents/", f"documents/{document}/"):
+        refused = client.get(base + there)
+        assert refused.status_code == 403, there
+        assert refused.json()["code"] == "permission_denied"
+    handed = client.post(f"{base}assignments/next/", {}, content_type="application/json")
+    assert handed.status_code == 200
+    assert handed.json()["assignment"]
+
+
+def test_a_key_that_a_guest_has_from_before_opens_nothing() -> None:
+    client = Client()
+    agree(client, link_of(campaign_of()))
+    user = guest_of(client).account
+    assert user is not None
+    User.objects.filter(pk=user.pk).update(is_guest=False)
+    program = rest.client_of(User.objects.get(pk=user.pk))
+    assert program.get("/api/me/").status_code == 200
+    User.objects.filter(pk=user.pk).update(is_guest=True)
+    assert program.get("/api/me/").status_code == 401
