@@ -170,23 +170,57 @@ def _is_judged_again(found: Situation) -> bool:
 
 
 def _people(found: Situation) -> NextStep | None:
-    if found.row is None:
+    if found.row is None or not found.few:
         return None
-    wanted = found.labels_wanted
+    if found.crowd.links:
+        return crowd_step(found)
     if not found.assessors:
         why = f"Round {found.row.number} is drawn, and there is nobody to judge it."
         return NextStep("nobody", "Invite assessors", why, Action("people", "People"))
-    if found.assessors < wanted:
-        why = f"Some pairs want {wanted} labels, and there are {found.assessors} assessors."
-        if found.assessors == 1:
-            why = f"Some pairs want {wanted} labels, and there is one assessor."
-        return NextStep("too few", "Invite more assessors", why, Action("people", "People"))
-    return None
+    why = f"{_too_few(found)}."
+    return NextStep("too few", "Invite more assessors", why, Action("people", "People"))
+
+
+def _too_few(found: Situation) -> str:
+    there = "is one assessor" if found.assessors == 1 else f"are {found.assessors} assessors"
+    return f"Some pairs want {found.labels_wanted} labels, and there {there}"
+
+
+def crowd_step(found: Situation) -> NextStep | None:
+    """Where nobody new comes by the links; guests who are done have given labels, too."""
+    crowd, links = found.crowd, "the crowd link" if found.crowd.links == 1 else "the crowd links"
+    lets_in = found.campaign.state == Campaign.State.OPEN and not found.paused
+    if crowd.free or (crowd.places and not lets_in):
+        return None
+    if found.assessors and found.assessors + crowd.done >= found.labels_wanted:
+        return None
+    full = f"all places of {links} are taken"
+    if crowd.places:
+        full = f"fewer pairs are left than {links} must have for anybody new"
+    action = Action("crowd-links", "Crowd links")
+    if not found.assessors:
+        why = f"Nobody judges any more, and {full}."
+        return NextStep("nobody", "Make another crowd link", why, action)
+    return NextStep("too few", "Make another crowd link", f"{_too_few(found)}; {full}.", action)
+
+
+def _guests(found: Situation) -> NextStep | None:
+    """They come by themselves, once somebody has told them of the link."""
+    if found.row is None or not found.few or not found.crowd.free:
+        return None
+    free, links = found.crowd.free, "link" if found.crowd.links == 1 else "links"
+    places = f"{'one place' if free == 1 else f'{free:,} places'} of the crowd {links}"
+    told = f"{places} {'is' if free == 1 else 'are'} free."
+    why = f"{_too_few(found)}; {told}"
+    if not found.assessors:
+        why = f"Round {found.row.number} waits for guests; {told}"
+    return NextStep("guests", f"Share the crowd {links}", why, Action("crowd-links", "Crowd links"))
 
 
 def _open(found: Situation) -> NextStep | None:
     if found.campaign.state == Campaign.State.DRAFT:
-        why = "All is ready: assessors can judge as soon as the campaign is open."
+        who = "assessors" if found.assessors else "guests of the crowd link"
+        why = f"All is ready: {who} can judge as soon as the campaign is open."
         return NextStep("open", "Open the campaign", why, opens=True)
     if found.campaign.state == Campaign.State.PAUSED:
         why = "The campaign is paused: assessors are told to come back later."
@@ -286,6 +320,7 @@ RULES: tuple[Rule, ...] = (
     _people,
     _open,
     _paused,
+    _guests,
     _stuck,
     _counting,
     _silent,
@@ -296,7 +331,7 @@ STATES = (
     "archived", "closed", "no worker", "failed", "reading", "rejected", "checked", "material",
     "plan", "drawing", "draw",
     "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
-    "round paused", "stuck", "again", "counting", "silent", "invited", "judging",
+    "round paused", "guests", "stuck", "again", "counting", "silent", "invited", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

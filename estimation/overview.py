@@ -10,7 +10,7 @@ from estimation.findings import Finding, findings, listed, named, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure, target_of
 from estimation.known_now import known_of, said_against
 from estimation.models import EstimateSet, Round
-from estimation.next_step import COPYING
+from estimation.next_step import COPYING, crowd_step
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign, Job
 from judging.pace import by_day
@@ -174,7 +174,15 @@ def _budget(facts: Situation) -> Card:
 
 def _people(facts: Situation) -> Card:
     wanted = facts.labels_wanted
-    enough = facts.assessors >= max(1, wanted)
+    enough = not facts.few
+    if not enough and (places := facts.crowd.places):
+        return Card(
+            title="People",
+            state="done",
+            number=_plural(facts.assessors, "assessor"),
+            detail=f"{_plural(places, 'place')} by crowd link.",
+            action=Action("crowd-links", "See the links"),
+        )
     return Card(
         title="People",
         state="done" if enough else "now",
@@ -258,7 +266,10 @@ def _judges(facts: Situation) -> list[Attention]:
             "open it, at the top of this page."
         )
         found.append(Attention("warn", text))
-    if not facts.assessors:
+    if facts.few and facts.crowd.links:
+        step = crowd_step(facts)
+        found += [Attention("warn", step.why, step.action)] if step else []
+    elif not facts.assessors:
         text = "There are no assessors."
         found.append(Attention("warn", text, Action("people", "Invite some")))
     elif facts.assessors < facts.labels_wanted:

@@ -13,6 +13,7 @@ from estimation.endings import still_because
 from estimation.material import taking_part
 from estimation.models import Round, RoundBatch
 from judging import selectors as judging
+from judging.coming import OpenLinks, open_links
 from judging.models import Batch, BatchPair, Campaign
 from judging.pace import Pace, pace
 from judging.stuck import how_many_have_come, how_many_judge
@@ -106,6 +107,16 @@ class Situation:
     def assessors(self) -> int:
         """Who is handed pairs: those whose work is excluded are not."""
         return how_many_judge(self.campaign)
+
+    @property
+    def few(self) -> bool:
+        """Whether there are fewer than the pairs want labels, who may still come left aside."""
+        return self.assessors < max(1, self.labels_wanted)
+
+    @cached_property
+    def crowd(self) -> OpenLinks:
+        """Who may come by links: asked for where there are few."""
+        return open_links(self.campaign)
 
     @cached_property
     def awaited(self) -> int:

@@ -20,7 +20,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 
-from judging import guests, selectors
+from judging import coming, guests, selectors
 from judging.errors import UserError
 from judging.formats.problems import text_problem
 from judging.models import Campaign, CrowdGuest, CrowdLink, Exclusion, User
@@ -112,15 +112,9 @@ def why_not(link: CrowdLink) -> UserError | None:
         return UserError(
             "campaign_not_open", "There is nothing to judge yet, or for now.", status=409
         )
-    if link.people >= link.most_people or not _enough_left(link):
+    if link.people >= link.most_people or not coming.enough_left(link.campaign, link.least_left):
         return UserError("link_full", "Everybody who was needed has come.", status=409)
     return None
-
-
-def _enough_left(link: CrowdLink) -> bool:
-    """Where the next pairs are just being chosen there will be."""
-    left = guests.left_for_a_newcomer(link.campaign)
-    return left >= link.least_left or selectors.empty_queue(link.campaign) == "chosen"
 
 
 def enter(*, link: CrowdLink, who: Visitor, answer: str, address: str) -> CrowdGuest:

@@ -27,6 +27,7 @@ from judging.models import (
 )
 from judging.services import assignments, campaigns, exclusions, judgments
 from tests.support import evaluation, factories
+from tests.support.crowd_states import CROWDS
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -265,6 +266,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("ended", ended),
     ("nobody", nobody),
     ("too few", too_few),
+    *CROWDS,
     ("open", draft),
     ("paused", paused),
     ("round paused", round_paused),
