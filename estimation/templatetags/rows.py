@@ -185,7 +185,8 @@ EITHER_WAY = (
 def _of_numbers(rows: Iterable[tuple[str, Iterable[str]]]) -> SafeString:
     """Rows of a name and of numbers as they are printed."""
     return _joined(
-        f'<tr><th scope="row">{escape(name)}</th>{_cells(numbers)}</tr>' for name, numbers in rows
+        f'<tr><th scope="row" class="anywhere">{escape(name)}</th>{_cells(numbers)}</tr>'
+        for name, numbers in rows
     )
 
 

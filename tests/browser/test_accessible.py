@@ -22,6 +22,7 @@ from tests.support import axe, page_checks, paints
 from tests.support.addresses import routes
 from tests.support.browser import Watched
 from tests.support.gallery import ENDPOINT, Shot
+from tests.support.gallery_long import SHORT
 from tests.support.site import Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -121,6 +122,7 @@ def looks(page: Page, each_look: Sequence[Look] = LOOKS) -> list[str]:
         found += [f"{name}: covered: {each}" for each in page_checks.covered_labels(page)]
         found += [f"{name}: axis apart: {each}" for each in page_checks.apart(page)]
         found += [f"{name}: sticks out: {each}" for each in page_checks.spilled(page)]
+        found += [f"{name}: runs over: {each}" for each in page_checks.overrun(page)]
         found += [f"{name}: scrolls sideways: {each}" for each in page_checks.sideways(page)]
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
@@ -192,13 +194,20 @@ def test_no_page_scrolls_sideways(site: Site, gallery: dict[str, Any], pages: Pa
 
 
 def wider_than(page: Page) -> list[str]:
-    """What sticks out of the window on a phone, a tablet and wide, also of what is folded away."""
+    """What sticks out of the window or its place on a phone, a tablet and wide, folded or not.
+
+    Names that fit are not broken where long ones are.
+    """
     found = []
     for unfold in ("false", "true"):
         page.evaluate(f"document.querySelectorAll('details').forEach((e) => e.open ||= {unfold})")
-        for width in (390, 820, 1280):
+        for width in (390, 820, 1100, 1280):
             page.set_viewport_size(ViewportSize(width=width, height=844))
             found += [f"{width}: {each}" for each in page_checks.sideways(page)]
+            found += [f"{width}: runs over: {each}" for each in page_checks.overrun(page)]
+            found += [f"{width}: sticks out: {each}" for each in page_checks.spilled(page)]
+            broken = (each for each in page_checks.broken_words(page) if each.startswith(SHORT))
+            found += [f"{width}: broken word: {each}" for each in broken]
     return found
 
 
@@ -368,6 +377,7 @@ def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> Non
             "axis apart",
         ),
         ("<h1>a</h1><p style='width: 9px'><b class='chip'>abcdefg</b></p>", "sticks out"),
+        ("<h1>a</h1><p style='width: 60px'>fusion_of_neural_runs</p>", "runs over: fusion_of"),
         ("<h1>a</h1><div style='width: 500px'>b</div>", "scrolls sideways: <div style"),
     ],
 )

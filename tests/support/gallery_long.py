@@ -17,11 +17,20 @@ from tests.support.material import Material, small_material
 
 SLUG = "long-names"
 NAME = "Dense retrieval for questions of law in three languages: a reproduction with new judgments"
+WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
 TOPIC = (
-    "What must a landlord prove before a court orders a tenant who has paid late for years to "
-    "leave, and how long may the tenant then stay there? (no. {})"
+    f"{WORD}: what must a landlord prove before a court orders a tenant who has paid late for "
+    "years to leave, and how long may the tenant then stay there? (no. {})"
 )
-TAG = "splade-v3-distil_rerank-monot5-3b_2024-{}"
+TAG = "bm25_rm3_bert_base_uncased_msmarco_doc_rerank1000_fusion_v{}"
+"""Nothing in it, nor in the names below, at which a browser would begin a new line."""
+SHORT = "neural"
+"""The tag of the last run, which must not be broken where the others are."""
+TOPIC_ID = "law_2024_three_languages_{}"
+DOCNO = (
+    "https://en.wikipedia.org/wiki/List_of_municipalities_of_Switzerland_by_population_density_"
+    "and_language_in_the_year_2024_{}"
+)
 GRADES = [
     {"name": f"{name} ({number} of 11)", "meaning": f"{name}, as the guidelines have it."}
     for number, name in enumerate(
@@ -35,22 +44,31 @@ PEOPLE = ("maximilian.mustermann@lehrstuhl.example", "anna-lena_von-und-zu-hohen
 
 @cache
 def material() -> Material:
-    """Six topics of 150 characters, four runs of 40."""
+    """Six topics of 250 characters, three runs of 60 and a short one, documents of 120."""
     small = small_material(topics=6, documents=24, runs=4, depth=12)
-    topics = "".join(f"law-2024-{n}\t{TOPIC.format(n)}\n" for n in range(1, 7)).encode()
+    topics = "".join(f"{TOPIC_ID.format(n)}\t{TOPIC.format(n)}\n" for n in range(1, 7)).encode()
     runs = {}
     for number, content in enumerate(small.runs.values(), start=1):
-        tag = TAG.format(number)
-        named = content.replace(f" run{number}\n".encode(), f" {tag}\n".encode())
-        for n in range(1, 7):
-            named = named.replace(b"t%d Q0 d" % n, b"law-2024-%d Q0 clueweb22-en0028-68-0" % n)
-        runs[f"{tag}.run"] = named
-    documents = small.documents.replace(b'"docno": "d', b'"docno": "clueweb22-en0028-68-0')
+        tag = TAG.format(number) if number < len(small.runs) else SHORT
+        lines = [line.split() for line in content.decode().splitlines()]
+        named = "".join(
+            f"{_topic(topic)} Q0 {_docno(docno)} {rank} {score} {tag}\n"
+            for topic, _, docno, rank, score, _ in lines
+        )
+        runs[f"input.{tag}.run"] = named.encode()
+    documents = small.documents.replace(b'"docno": "d', f'"docno": "{_docno("d")}'.encode())
     truth = {
-        (f"law-2024-{topic[1:]}", f"clueweb22-en0028-68-0{docno[1:]}"): 3 * grade
-        for (topic, docno), grade in small.truth.items()
+        (_topic(topic), _docno(docno)): 3 * grade for (topic, docno), grade in small.truth.items()
     }
     return Material(topics, documents, runs, truth)
+
+
+def _topic(small: str) -> str:
+    return TOPIC_ID.format(small.removeprefix("t"))
+
+
+def _docno(small: str) -> str:
+    return DOCNO.format(small.removeprefix("d"))
 
 
 def addresses() -> list[str]:
@@ -61,7 +79,7 @@ def addresses() -> list[str]:
     for model, name in ((CrowdLink, "name"), (NormingSession, "title"), (Prediction, "name")):
         model.objects.filter(campaign=made).update(**{name: NAME})
     found = visits.pages(organizer=organizer, admin=_admin(), rows=rows)
-    return [each.address for each in found if each.who == organizer]
+    return [*(each.address for each in found if each.who == organizer), _lately(made)]
 
 
 def _admin() -> User:
@@ -91,6 +109,12 @@ def _campaign() -> Campaign:
     _beside(made)
     factories.run_due_jobs()
     return made
+
+
+def _lately(made: Campaign) -> str:
+    """The page of a file that could not be read, of which the overview tells first."""
+    row = factories.stored_upload(made, b"no run", name=f"input.{TAG.format(5)}.run", kind="run")
+    return f"/c/{SLUG}/material/files/{row.pk}/"
 
 
 def _with_material() -> Campaign:

@@ -98,6 +98,24 @@ SIDEWAYS = """() => {
     .filter((e) => e.getBoundingClientRect().right + scrollX > width + 1);
   return (out.length ? out : [page]).slice(0, 3).map((e) => e.outerHTML.slice(0, 120));
 }"""
+OVERRUN = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange(), found = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    let around = text.parentElement;
+    if (!text.data.trim() || !around.checkVisibility()) continue;
+    if (around.closest("svg, option, pre")) continue;  // code scrolls with what is around it
+    while (["inline", "contents"].includes(getComputedStyle(around).display))
+      around = around.parentElement;
+    const box = around.getBoundingClientRect();
+    if (box.width < 2 || getComputedStyle(around).overflowX !== "visible") continue;
+    range.selectNodeContents(text);
+    if ([...range.getClientRects()].some((each) => each.right > box.right + 1))
+      found.push(`${text.data.trim().slice(0, 60)} in ${around.outerHTML.slice(0, 60)}`);
+  }
+  return found;
+}"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
   .filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]))"""
 
@@ -155,6 +173,11 @@ def spilled(page: Page) -> list[str]:
 def sideways(page: Page) -> list[str]:
     """What is wider than the window, and scrolls not in a box of its own but with the page."""
     return list(page.evaluate(SIDEWAYS))
+
+
+def overrun(page: Page) -> list[str]:
+    """Words that run out of what they stand in, over what is beside it."""
+    return list(page.evaluate(OVERRUN))
 
 
 def heading_problems(page: Page) -> list[str]:
