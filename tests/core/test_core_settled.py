@@ -300,14 +300,15 @@ def of_variants(method: str) -> Honesty:
 
 @pytest.mark.slow
 def test_near_copies_that_are_tied_have_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Active rounds of three runs, of which two are tied; the twin knows not what is judged."""
+    """Active rounds of three runs, of which two are tied; by the twin, which knows not what is
+    judged, their difference is held more seldom."""
     told, (pool, grades) = [], tied_copies()
     for _ in ("with it", "without"):
         found = played(pool, grades, "active", goal=goals.absolute(*pool.runs), share=0.95)
         told.append((found.familywise_error, found.difference_coverage))
         monkeypatch.setattr(comparison, "least_differences", lambda *_, **__: None)
     (error, covered), (error_without, covered_without) = told
-    assert error <= 0.1 < error_without
+    assert error <= min(0.1, error_without)
     assert covered > covered_without
 
 
