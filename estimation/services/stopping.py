@@ -98,15 +98,14 @@ def stop(job: jobs.Running) -> None:
     row = Round.objects.get(pk=job.target)
     if not row.stopping:
         return
-    told = told_batches(row)
-    _let_go(row, told)
+    _let_go(row)
     with transaction.atomic():
         job.fence()
         going = Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING])
         if not going.update(state=Round.State.STOPPED):
             return
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
-        others = served.filter(number__gt=told)
+        others = served.filter(number__gt=told_batches(row))
         left = batches.drop(list(others.order_by("batch").values_list("batch", flat=True)))
         found = row.stopping | {"saved": left + _never_planned(row, served)}
         ended = {"ended": timezone.now().isoformat()}
@@ -114,12 +113,13 @@ def stop(job: jobs.Running) -> None:
         audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **found)
 
 
-def _let_go(row: Round, told: int) -> None:
+def _let_go(row: Round) -> None:
     """What is judged again of a round that pauses is held no more.
 
     In a transaction of its own: who lets batches go locks their pairs, as a judgment does.
     """
-    kept = row.round_batches.filter(number__lte=told, batch__state=Batch.State.HELD)
+    held = row.round_batches.filter(batch__state=Batch.State.HELD)
+    kept = held.filter(number__lte=told_batches(row))
     with transaction.atomic():
         batches.let_go(list(kept.order_by("batch").values_list("batch", flat=True)))
 

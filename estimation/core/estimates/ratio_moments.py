@@ -72,7 +72,8 @@ def _moments(
 
     A pair with two judgments or more speaks for itself; one with a single judgment has what its
     grade lets one expect, as in sums of gains (`labels.expected_by_grade`). `places`, (n,), are
-    where pairs stand in the frame. Zero where no pair has two.
+    where pairs stand in the frame, -1 of those whose judgments are all of no use, about which
+    nobody disagrees. Zero where no pair has two.
     """
     number, found = labels.number, np.zeros((3, len(labels.number)))
     if not np.any(number >= 2):

@@ -62,8 +62,8 @@ def largest_deviates(
     p-value far below one over the number of drawn vectors is Holm's. All of them are where so many
     vectors would be needed to tell how large the largest deviate is with the probability `error`
     that too few can be drawn: a fixed set may by chance have its few largest ones too low, in every
-    campaign. Holm's bound costs little
-    there, because far out the differences hardly ever are large together.
+    campaign. Holm's bound costs little there, because far out the differences hardly ever are large
+    together.
 
     Parameters
     ----------
