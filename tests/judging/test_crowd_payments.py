@@ -268,8 +268,10 @@ def test_a_guest_who_asks_by_program_is_told_when_it_is_enough() -> None:
     made = campaign_of()
     user = account(enter(link_of(made, judgments=1)))
     factories.judge_next(made, user, 1)
+    signed_in_guest = rest.client_with(None)  # guests have no keys
+    signed_in_guest.force_login(user)
 
-    told = rest.client_of(user).post(f"/api/campaigns/{made.slug}/assignments/next/").json()
+    told = signed_in_guest.post(f"/api/campaigns/{made.slug}/assignments/next/").json()
 
     assert told == {"assignment": None, "reason": "enough_judged"}
 
