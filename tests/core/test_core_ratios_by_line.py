@@ -9,7 +9,7 @@ from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.inference import ratio_knowledge, ratio_outlook
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import ratios, slopes
+from estimation.core.rounds.adaptive import ratios, second_order, slopes
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
@@ -109,6 +109,7 @@ def test_lists_that_are_full_of_what_was_found_vary_no_more(
 ) -> None:
     """The twin takes slopes as they are: documents of small chances, of which each stands for many,
     would make lists vary that are nearly full anyway."""
+    monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)  # of what is left of either
     pool, grades = pool_of(4 + np.arange(80) % 16)
     limited = off(pool, grades, 3 * len(pool) // 10)
     monkeypatch.setattr(slopes, "_limited", lambda at, *_: at)
@@ -128,15 +129,18 @@ def test_each_bias_counts_as_much_as_it_is_of_a_run() -> None:
 
 @pytest.mark.slow
 def test_a_bias_that_may_be_left_hides_no_difference_and_no_verdict(many_topics: tuple) -> None:
-    """Of 48 differences 4 were not told, and 7 verdicts not given, each of them true."""
+    """Of 48 differences 4 were not told, and 7 verdicts not given, each of them true; now three
+    are not, for what products of finds leave open."""
     pool, grades = many_topics
     truth = true_values(pool, grades=grades, measure=NDCG)
-    true = np.subtract.outer(truth, truth)
+    true, given = np.subtract.outer(truth, truth), []
     for sample in samples(pool, grades, 6 * TOPICS):
         ranking = told(pool, sample).ranking
         assert not ranking.unknown.any()
-        assert np.array_equal(ranking.verdicts, np.sign(true))
+        assert np.all(ranking.verdicts * true >= 0.0)
+        given.append(np.count_nonzero(ranking.verdicts) / 2)
         assert np.all(np.abs(ranking.difference - true) <= ranking.margin)
+    assert sum(given) >= 45
 
 
 def test_a_bias_beyond_what_is_believed_of_it_counts_more_the_larger_it_is(

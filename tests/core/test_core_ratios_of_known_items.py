@@ -7,7 +7,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference import ratio_outlook
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive import ratios, second_order
 from estimation.core.rounds.adaptive.beyond import Beyond
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values
@@ -59,12 +59,14 @@ def shares_held(
 def test_what_topics_without_a_find_hold_is_allowed_for(
     known_items: tuple, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The twin goes by what is told of these topics alone, and of nDCG by no line, which knows."""
+    """The twin goes by what is told of these topics alone, and not by what knows more: of nDCG a
+    line, and products of finds."""
     values, differences = shares_held(*known_items, measure)
     assert values > 0.92
     assert differences > 0.95
     monkeypatch.setattr(Beyond, "told_low", lambda _, told, *_given: np.zeros(told.shape[1]))
     monkeypatch.setattr(ratio_outlook, "BENT", 0.0)
+    monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)
     assert shares_held(*known_items, measure)[1] < 0.9
 
 
@@ -82,6 +84,7 @@ def test_where_one_document_is_there_topics_count_as_much_as_is_expected_of_them
     assert values > 0.94
     assert differences > least
     monkeypatch.setattr(ratios, "share_at_most", lambda nothing, _measure: 1.0 - nothing)
+    monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)
     assert shares_held(*known_items, measure, judged=judged)[1] < least - 0.02
 
 
@@ -113,5 +116,6 @@ def test_values_allow_for_counts_that_are_not_below_what_was_found(
     documents = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
     grades = relevant[pool.topic, documents]
     assert share_of_samples(pool, grades) > 0.9
+    monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)  # products of finds know it as well
     monkeypatch.setattr(ratios, "lowered", lambda _line, _of, told: np.zeros(told.shape[1]))
     assert share_of_samples(pool, grades) < 0.6

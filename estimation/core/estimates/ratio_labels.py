@@ -32,11 +32,15 @@ class BiasLeft:
         By how much values are lower than unbiased sums say, <= 0: of topics in which nothing
         relevant was found (`rounds.adaptive.beyond`), and because counts are not taken below what
         was found. None of rounds drawn at once, whose ratios are of what was found alone.
+    apart : ndarray of float64, shape (k, k), or None
+        Squares of what differences may be off by as products of finds say, >= 0
+        (`rounds.adaptive.second_order`). None of rounds drawn at once.
     """
 
     of_differences: FloatArray
     of_values: FloatArray
     told_low: FloatArray | None = None
+    apart: FloatArray | None = None
 
     @property
     def further_down(self) -> FloatArray:

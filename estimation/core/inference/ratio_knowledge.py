@@ -180,7 +180,7 @@ def knowledge_at(
     doubted = squared > MOST_BIAS**2 * of_values
     times = _how_often(squared, MOST_BIAS**2 * of_values)
     of_values = of_values + times * (squared if of_all is None else apart**2 + shared) + lower**2
-    least = _errors_of_differences(found, spread, expected, apart)
+    least = _errors_of_differences(found, spread, expected, left)
     unclear = least > MOST_DOUBT * np.add.outer(found.estimate.value, found.estimate.value) / 2.0
     if found.left is None and measure.name == "Rprec":
         unclear |= np.logical_or.outer(doubted, doubted)
@@ -268,13 +268,19 @@ def _vague_values(found: RatioEstimate, of_values: FloatArray) -> BoolArray:
 
 
 def _errors_of_differences(
-    found: RatioEstimate, spread: FloatArray, expected: FloatArray, apart: FloatArray
+    found: RatioEstimate, spread: FloatArray, expected: FloatArray, left: BiasLeft
 ) -> FloatArray:
-    """What standard errors of differences are at least, (k, k), `apart` being the left biases."""
-    bias, noise = np.subtract.outer(apart, apart) ** 2, found.estimate.noise
+    """What standard errors of differences are at least, (k, k).
+
+    `expected` has the bias that is left. What sets two runs apart besides is no other one: products
+    of finds see that bias, too, and the larger counts.
+    """
+    usual = np.subtract.outer(left.of_differences, left.of_differences) ** 2
+    bias = usual if left.apart is None else np.maximum(usual, left.apart)
     times = _how_often(bias, MOST_BIAS_OF_DIFFERENCE**2 * difference_variances(spread))
+    noise = found.estimate.noise
     variance = variances_of_differences(found.estimate.covariance, expected + noise)
-    return np.asarray(np.sqrt(np.maximum(variance + (times - 1.0) * bias, 0.0)))
+    return np.asarray(np.sqrt(np.maximum(variance + times * bias - usual, 0.0)))
 
 
 def _how_often(bias: FloatArray, most: FloatArray) -> FloatArray:

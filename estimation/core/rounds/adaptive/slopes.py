@@ -54,15 +54,15 @@ class SteadySlopes:
     labels: ReachedLevels
     missed: FloatArray
 
-    def partly(self, by_topic: FloatArray, scope: Scope, estimated: FloatArray) -> FloatArray:
+    def partly(self, by_topic: FloatArray, estimated: FloatArray) -> FloatArray:
         """Ratios of topics, (T, k), and where denominators are not well known the line instead.
 
-        `estimated` are r^_i of the sampled pool by the levels of `labels`. No line lies below 0 or
+        `estimated` are r^_i of the pool by the levels of `labels`, (L, M). No line lies below 0 or
         above 1 by more than `MOST_BEYOND`: of a topic of which next to nothing is expected it is as
         steep as can be.
         """
         most = 1.0 / len(by_topic)
-        line = self.limited.tangent.along(np.stack([scope.spread(each) for each in estimated]))
+        line = self.limited.tangent.along(estimated)
         line = np.clip(line, -MOST_BEYOND * most, (1.0 + MOST_BEYOND) * most)
         share = self.limited.straight[:, None]
         return np.asarray(line + share * (by_topic - line), dtype=np.float64)
@@ -80,6 +80,10 @@ class SteadySlopes:
         """What `moved` is, (n, k), with slopes that are limited, and not bounded."""
         if self.limited is not self.free:
             return self.limited.tangent.moved(places, self.missed)
+        return self.moved_freely(places, moved)
+
+    def moved_freely(self, places: IntArray, moved: FloatArray) -> FloatArray:
+        """What `moved` is, (n, k), with slopes as they are."""
         if self.at is self.free:
             return moved
         return share_of(moved, of=self.bounds[self.free.tangent.frame.topic[places]][:, None])
