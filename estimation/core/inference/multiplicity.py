@@ -171,8 +171,7 @@ def _deviates(
 
     In pieces that a processor's cache holds, each with where it begins; the next one overwrites it.
     """
-    values = _product(normal_vectors(number, len(covariance)), _root(covariance)).T.copy()
-    variance = np.diag(covariance)
+    values, variance = _values(covariance, number), np.diag(covariance)
     spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
     least = NUGGET * (variance[rows] + variance[columns])
     scale = np.where(spread > least, 1.0 / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
@@ -187,6 +186,19 @@ def _deviates(
         np.abs(deviates, out=deviates)
         deviates *= scale[piece, None]
         yield start, deviates
+
+
+def _values(covariance: FloatArray, number: int) -> FloatArray:
+    """Normal vectors with such a covariance, (runs, vectors).
+
+    The vectors are fixed: runs have their numbers by rising variance, so that nothing that is told
+    hangs on what runs are called.
+    """
+    order = np.argsort(np.diag(covariance), kind="stable")
+    values = np.empty((len(covariance), number))
+    root = _root(covariance[np.ix_(order, order)])
+    values[order] = _product(normal_vectors(number, len(covariance)), root).T
+    return values
 
 
 def _root(covariance: FloatArray) -> FloatArray:
