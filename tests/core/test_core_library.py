@@ -90,6 +90,46 @@ def test_a_later_run_is_ranked_with_the_others(pool: Pool, judged: core.Qrels) -
         core.evaluate(pool, drawn, **asked, later={"run1": later["new"]})
 
 
+@pytest.mark.parametrize("method", ["adaptive", "poisson", "iid", "active"])
+def test_of_a_later_run_that_the_sample_does_not_reach_nothing_is_known(
+    pool: Pool, judged: core.Qrels, method: str
+) -> None:
+    """But what holds whatever its documents are: an interval, verdicts, that a copy is no worse."""
+    design = core.make_design(pool, measure="P@5", budget=100, method=method, max_grade=2)
+    drawn = core.draw_round(pool, design, seed="s")
+    if isinstance(drawn, core.ActiveRound | core.AdaptiveRound):
+        for _ in range(drawn.batches - 1):
+            drawn = drawn.extended(pool, labels=judged.labels(pool, drawn.served(pool).pair))
+    new = {topic: {f"new{n}": -float(n) for n in range(6)} for topic in pool.topics}
+    lists = {
+        "new": new, "copy": new, "stub": {"0": {"new0": 1.0}}, "empty": {"0": {}},
+        "known": {topic: {"d1": 2.0} | new[topic] for topic in pool.topics},
+    }  # fmt: skip
+    later = {tag: core.rank_scores(each) for tag, each in lists.items()}
+    asked = {"labels": judged, "measures": ("P@5", "AP"), "max_grade": 2, "later": later}
+    for result in core.evaluate(pool, drawn, **asked).results:
+        found, ranking = result.estimate, result.ranking
+        at = {tag: result.runs.index(tag) for tag in result.runs}
+        unreached = [at[tag] for tag in ("new", "copy", "stub")]
+        assert np.flatnonzero(result.support == 0.0).tolist() == sorted(unreached)
+        assert (found.unknown[unreached] == core.Reason.TOO_LITTLE).all()
+        assert found.low[unreached].tolist() == [0.0, 0.0, 0.0]
+        assert (found.high[[at["new"], at["copy"]]] == 1.0).all()
+        assert ranking.unknown[at["new"], at["run0"]] == core.Reason.TOO_LITTLE
+        assert ranking.adjusted_p[at["new"], at["run0"]] == 1.0
+        assert not (ranking.unknown.astype(bool) & (ranking.verdicts != 0)).any()
+        assert result.tiers[unreached].tolist() == [0, 0, 0]
+        assert result.columns()["value"][result.columns()["run"].index("new")] is None
+    sums = core.evaluate(pool, drawn, **asked)["P@5"]
+    at = {tag: sums.runs.index(tag) for tag in sums.runs}
+    assert sums.estimate.high[at["stub"]] == pytest.approx(1 / 75)
+    assert not sums.estimate.unknown[[at["empty"], at["known"]]].any()
+    assert sums.estimate.high[at["empty"]] == 0.0
+    assert sums.ranking.verdicts[at["run0"], at["stub"]] == 1
+    assert sums.ranking.unknown[at["run0"], at["stub"]] == core.Reason.KNOWN
+    assert sums.ranking.unknown[at["new"], at["copy"]] == core.Reason.KNOWN
+
+
 def test_a_drawn_pair_without_a_judgment_is_named(pool: Pool) -> None:
     drawn = core.draw_round(pool, core.make_design(pool, measure="DCG@5", budget=80), seed="s")
     with pytest.raises(LabelError, match="sampled pairs of these batches have no label"):

@@ -119,6 +119,34 @@ def test_verdicts_allow_for_documents_that_could_not_be_drawn(
     assert late.as_good_as_leader == (best_rank == 1)
 
 
+@pytest.mark.parametrize("measure", ["DCG@10", "AP", "MSE"])
+def test_a_run_of_other_documents_alone_is_not_known(
+    campaign: Campaign, organizer: Client, measure: str
+) -> None:
+    """On pages, by REST and in files; errors, of which 0 is the best, too."""
+    row = evaluation.drawn(campaign, prior="constant", reported=["AP", "MSE"])
+    evaluation.judge(campaign, 45)
+    join(campaign, lines_of("run2", "late").replace(b" d", b" other"))
+    estimate = of_run(latest(row), "late", measure)
+    assert (estimate.support, estimate.rank) == (0.0, None)
+    assert estimate.low == 0.0 < estimate.high
+    why = "Not known: too few documents of runs that joined after the draw were judged."
+    told = {row.tag: row for row in table_of(row, measure).rows}["late"]
+    assert (told.value, told.unknown, told.rank_low) == (None, "too_little", 1)
+    assert (told.unknown_why or "").startswith(why)
+    assert why in text(organizer.get(address("live", campaign, 1), {"measure": measure}))
+    client = rest.client_of(campaign.created_by)
+    found = client.get(f"/api/campaigns/{campaign.slug}/ranking/?measure={measure}&pairs=1").json()
+    line = next(each for each in found["ranking"] if each["run"] == "late")
+    assert (line["value"], line["unknown"], line["support"]) == (None, "too_little", 0.0)
+    at = found["pairs"]["runs"].index("late")
+    assert not any(found["pairs"]["verdicts"][at])
+    evaluation.made_reports(row)
+    rows = csv.DictReader(io.StringIO(file_of(row, "estimates.csv")))
+    (kept,) = [each for each in rows if (each["run"], each["measure"]) == ("late", measure)]
+    assert (kept["value"], kept["unknown"], kept["support"]) == ("", "too_little", "0.0")
+
+
 def test_only_what_changes_makes_new_estimates(judged: Round, campaign: Campaign) -> None:
     join(campaign, lines_of("run2", "copy"))
     shown = latest(judged)

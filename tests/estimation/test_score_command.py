@@ -178,6 +178,20 @@ def test_a_late_run_is_a_lower_bound_and_says_how_much_is_out_of_reach(folder: P
     assert rows["run4", "AP"]["lower_bound"] is False
 
 
+def test_a_run_out_of_reach_is_not_known_and_no_lower_bound(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.run"
+    other.write_bytes(MATERIAL.runs["run4.run"].replace(b" d", b" other"))
+    said = score(
+        folder / "collection.zip", other, "--format", "json", "--measure", "DCG@10",
+    )  # fmt: skip
+    (found,) = json.loads(said.out)
+    assert (found["value"], found["unknown"], found["support"]) == (None, "too_little", 0.0)
+    assert found["lower_bound"] is False
+    assert found["low"] == 0.0 < found["high"]
+    assert "run4: DCG@10 is not known" in said.err
+    assert "lower bound" not in said.err
+
+
 def test_differences_are_told_when_there_are_several_runs(folder: Path) -> None:
     paths = [folder / f"run{number}.run" for number in (2, 1)]
     rows = json.loads(score(folder / "collection.zip", *paths, "--format", "json").out)

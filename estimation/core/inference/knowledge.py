@@ -10,6 +10,10 @@ was found leaves the lucky ones: as long as a difference was hidden where few fi
 the estimated values were low, one in ten of those that a round was not made for was shown, and
 their intervals held .85 to .90 times. So a difference that fewer than `LEAST_FINDS` finds carry is
 told with its interval, and gives no verdict.
+
+Of a run that has all its weight on pairs out of reach the sample says nothing: its value is 0
+whatever they are. Neither is known then how it differs from another run, unless they differ in no
+pair out of reach, or a verdict holds whatever the grades of these are (`slack`).
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from .uncertainty import variances, variances_of_differences
 from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ..arrays import BoolArray, FloatArray
 
 LEAST_FINDS = 4.0
@@ -44,6 +50,23 @@ def unknown_differences(usual: FloatArray, covariance: FloatArray, expected: Flo
 def few_finds(finds: FloatArray, covariance: FloatArray, expected: FloatArray) -> BoolArray:
     """Say which uncertain differences too few finds carry for a verdict, shape (k, k)."""
     return np.asarray((finds < LEAST_FINDS) & _uncertain(covariance, expected), dtype=np.bool_)
+
+
+def unreached_runs(support: FloatArray) -> BoolArray:
+    """Say of which runs nothing could be sampled, shape (k,), from `OutOfReach.support`."""
+    return np.asarray(support <= ROUNDING, dtype=np.bool_)
+
+
+def unreached_differences(
+    unreached: BoolArray, slack: FloatArray, verdicts: NDArray[np.int8], *, most: FloatArray
+) -> BoolArray:
+    """Say which differences from such runs are not known, shape (k, k), symmetric.
+
+    `most` is what pairs out of reach can add to each value, (k,): `slack` has the rounding of it.
+    """
+    apart = np.maximum(slack, slack.T) > 2.0 * ROUNDING * np.add.outer(most, most)
+    unknown = np.logical_or.outer(unreached, unreached) & apart & (verdicts == 0)
+    return np.asarray(unknown, dtype=np.bool_)
 
 
 def _uncertain(covariance: FloatArray, expected: FloatArray) -> BoolArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,6 +64,14 @@ class Ranking:
     margin: FloatArray
     adjusted_p: FloatArray
     unknown: Reasons
+
+    def without(self, differences: BoolArray) -> Ranking:
+        """Return the same with some differences that have no verdict, (k, k), not known."""
+        return replace(
+            self,
+            adjusted_p=np.where(differences, 1.0, self.adjusted_p),
+            unknown=np.where(differences, np.int8(Reason.TOO_LITTLE), self.unknown),
+        )
 
 
 def rank_runs(

@@ -68,6 +68,17 @@ def slack(
     return out.remembered(key, lambda: _slack(out, measure, max_grade, added))
 
 
+def most_added(out: OutOfReach, measure: Measure, *, max_grade: int) -> FloatArray:
+    """Return what pairs out of reach can add to each value at most, shape (k,)."""
+    pool, runs = out.pool, len(out.pool.runs)
+    if measure.family == "gain":
+        return out.missing(measure) * measure.max_utility(max_grade)
+    if measure.family in ("ratio", "query"):
+        return np.ones(runs)
+    entries, terms = _terms_out_of_reach(pool, measure, out.eligible, max_grade)
+    return column_sums(pool.run[entries], terms.max(axis=0), number=runs)
+
+
 def _slack(
     out: OutOfReach, measure: Measure, max_grade: int, added: BoolArray | None
 ) -> FloatArray:

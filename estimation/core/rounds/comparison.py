@@ -10,11 +10,12 @@ import numpy as np
 
 from ..data.labels import pair_labels
 from ..inference.equivalence import VERDICTS, verdict_confidence
+from ..inference.knowledge import unreached_differences, unreached_runs
 from ..inference.out_of_reach import OutOfReach
 from ..inference.ranks import rank_runs
 from ..inference.settled import least_differences
 from ..inference.simultaneous import equivalence, margins
-from ..inference.slack import slack
+from ..inference.slack import most_added, slack
 from .results import MeasureResult
 
 if TYPE_CHECKING:
@@ -76,7 +77,14 @@ class Comparison:
         added = None if self.scope.is_sampled else self.scope.added
         of_all = slack(self.out, measure, max_grade=self.asked.max_grade, added=added)
         stand_back = of_all[np.ix_(at, at)]
+        support = self.out.support(measure, added)[at]
         ranking, equivalent = self._compared(measure, runs, estimators[primary], stand_back)
+        if (unreached := unreached_runs(support)).any():
+            most = most_added(self.out, measure, max_grade=self.asked.max_grade)[at]
+            estimators = {name: each.without(unreached, most) for name, each in estimators.items()}
+            ranking = ranking.without(
+                unreached_differences(unreached, stand_back, ranking.verdicts, most=most)
+            )
         return MeasureResult(
             measure=measure,
             runs=runs,
@@ -84,7 +92,7 @@ class Comparison:
             primary=primary,
             ranking=ranking,
             equivalence=equivalent,
-            support=self.out.support(measure, added)[at],
+            support=support,
             **more,
         )
 

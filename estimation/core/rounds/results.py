@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -140,6 +140,15 @@ class EstimatorResult:
         """The longer side of each interval, shape (k,): one that is cut is not symmetric."""
         return np.maximum(self.high - self.value, self.value - self.low)
 
+    def without(self, runs: BoolArray, most: FloatArray) -> EstimatorResult:
+        """Return the same with nothing known of some runs, (k,), but how high they can be."""
+        return replace(
+            self,
+            low=np.where(runs, 0.0, self.low),
+            high=np.where(runs, most, self.high),
+            unknown=np.where(runs, np.int8(Reason.TOO_LITTLE), self.unknown),
+        )
+
 
 class DrawnRound(FactSheet):
     """What was drawn: in a round of any method, or in several that are estimated together."""
@@ -262,7 +271,8 @@ class MeasureResult(Tabled):
         By the primary estimator.
     support : ndarray of float64, shape (k,)
         Share of the run's weight on pairs that could be sampled. Below 1 the estimate is of a
-        lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
+        lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`). At 0
+        the value is not known (`knowledge`).
     outlook : Outlook or None
         The grades that were expected of the pairs; None where nothing is.
     equivalence : Equivalence or None

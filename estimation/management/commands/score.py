@@ -147,8 +147,9 @@ def _warnings(
         if measure.cutoff is not None and measure.cutoff > depth:
             yield f"{measure} is cut at rank {depth}, the depth of the collection's pool"
         yield from _not_known(result, purpose_of(collection, result))
-        for tag, support in zip(result.runs, result.support.tolist(), strict=True):
-            if support == 1.0:
+        reached, unknown = result.support.tolist(), result.estimate.unknown.tolist()
+        for tag, support, reason in zip(result.runs, reached, unknown, strict=True):
+            if support == 1.0 or reason:
                 continue
             missing = f"{100.0 * (1.0 - support):.3g} % of its"
             if measure.family == "ratio":
@@ -226,7 +227,7 @@ def _records(
             record |= {name: _known(v) for name, v in _numbers(result, place).items()}
             why = purpose.of_value(reason, tag)
             record |= {"unknown": name_of(reason), "unknown_why": why}
-            bounded = result.support[place] < 1.0 and result.measure.family != "ratio"
+            bounded = 0.0 < result.support[place] < 1.0 and result.measure.family != "ratio"
             record |= {"lower_bound": bool(bounded), "confidence": evaluation.confidence}
             record["interval"] = result.interval
             record["validity"] = vars(of_a_file(evaluation.look, confidence=evaluation.confidence))
