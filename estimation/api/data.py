@@ -14,6 +14,7 @@ from estimation.services import replacing
 from estimation.topic_facts import topic_facts
 from judging.api.base import ORGANIZER, CampaignView, FilesBody
 from judging.api.fields import Body, NoBody, Number, Text, checked
+from judging.api.material import refuse_empty
 from judging.models import Upload
 from judging.services import described
 
@@ -183,7 +184,10 @@ class RunDetail(RunView):
 
 
 class VersionBody(Body):
-    file = serializers.FileField(help_text="The new version: plain or gzip.")
+    file = serializers.FileField(
+        allow_empty_file=True,  # it is refused by its name
+        help_text="The new version: plain or gzip.",
+    )
 
 
 class StoredVersionRow(Row):
@@ -207,6 +211,7 @@ class RunVersions(RunView):
         version is then withdrawn, and the new one a later run.
         """
         file = checked(VersionBody, request.data)["file"]
+        refuse_empty([file], field="file")
         stored = replacing.replace(run=self.run, by=self.user, file=file, name=file.name or "")
         return Response(StoredVersionRow(stored).data, status=201)
 

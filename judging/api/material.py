@@ -265,10 +265,15 @@ def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
     return list(UploadRow(shown, many=True).data)
 
 
+def refuse_empty(files: "list[UploadedFile[bytes]]", *, field: str) -> None:
+    """Refuses all files of a field, naming those of them that are empty."""
+    if empty := [(file, f"{file.name} is empty.") for file in files if not file.size]:
+        raise _refused("invalid", "Some files are empty: see errors.", empty, 400, field=field)
+
+
 def _refuse_any(files: "list[UploadedFile[bytes]]", kind: str | None) -> None:
     """Refuses all of them before any is stored if one cannot be taken."""
-    if empty := [(file, f"{file.name} is empty.") for file in files if not file.size]:
-        raise _refused("invalid", "Some files are empty: see errors.", empty, 400)
+    refuse_empty(files, field="files")
     large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
     if large:
         limit = f"Expected at most {settings.UPLOAD_MAX_BYTES // 2**20} MB."
@@ -290,7 +295,11 @@ def _head(file: "UploadedFile[bytes]") -> bytes:
 
 
 def _refused(
-    code: str, message: str, told: "list[tuple[UploadedFile[bytes], str]]", status: int
+    code: str,
+    message: str,
+    told: "list[tuple[UploadedFile[bytes], str]]",
+    status: int,
+    field: str = "files",
 ) -> UserError:
-    rows = [{"file": file.name, "field": "files", "message": each} for file, each in told]
+    rows = [{"file": file.name, "field": field, "message": each} for file, each in told]
     return UserError(code, message, status=status, data={"errors": rows})

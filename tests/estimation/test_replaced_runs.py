@@ -59,6 +59,17 @@ def judged_round(campaign: Campaign, **plan: object) -> Round:
 # ---------------------------------------------------------------------------------- before a draw
 
 
+def test_an_empty_version_is_named(campaign: Campaign) -> None:
+    client, run = rest.client_of(campaign.created_by), run_of(campaign)
+    there = f"/api/campaigns/{campaign.slug}/runs/{run.pk}/versions/"
+    refused = client.post(there, {"file": rest.file("nothing.run", "")}, format="multipart")
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+    assert refused.json()["errors"] == [
+        {"file": "nothing.run", "line": None, "field": "file", "message": "nothing.run is empty."}
+    ]
+    assert not Upload.objects.filter(replaces=run.upload).exists()
+
+
 def test_before_a_draw_the_new_version_takes_the_place_of_the_old(campaign: Campaign) -> None:
     run, count = run_of(campaign), campaign.runs.count()
     upload = replace(campaign, with_news("run2"))
