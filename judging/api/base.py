@@ -23,7 +23,6 @@ from judging.access import (
     assessed_campaign,
     member_campaign,
     organized_campaign,
-    read_campaign,
     user_of,
 )
 from judging.api.errors import TooLarge
@@ -34,7 +33,6 @@ from judging.services import factors
 
 Access = Callable[[User, str], Campaign]
 MEMBER: Access = member_campaign
-READER: Access = read_campaign
 ORGANIZER: Access = organized_campaign
 ASSESSOR: Access = assessed_campaign
 

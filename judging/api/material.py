@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from judging import drops, selectors
-from judging.api.base import ORGANIZER, READER, CampaignView, FilesBody, page
+from judging.api.base import ORGANIZER, CampaignView, FilesBody, page
 from judging.api.fields import Body, NoBody, OneOf, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import (
@@ -37,7 +37,7 @@ MAX_FILES = 500
 class Topics(CampaignView):
     section = "Material"
     query = PageQuery
-    access = {"GET": READER}
+    access = {"GET": ORGANIZER}
 
     @extend_schema(responses=page_shape(ListedTopicRow))
     def get(self, request: Request, slug: str) -> Response:
@@ -55,7 +55,7 @@ class DocumentSearch(PageQuery):
 class Documents(CampaignView):
     section = "Material"
     query = DocumentSearch
-    access = {"GET": READER}
+    access = {"GET": ORGANIZER}
 
     @extend_schema(responses=page_shape(DocumentRow))
     def get(self, request: Request, slug: str) -> Response:
@@ -71,7 +71,7 @@ class Documents(CampaignView):
 
 class DocumentDetail(CampaignView):
     section = "Material"
-    access = {"GET": READER}
+    access = {"GET": ORGANIZER}
 
     @extend_schema(responses=DocumentDetailRow)
     def get(self, request: Request, slug: str, document: int) -> Response:
