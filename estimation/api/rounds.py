@@ -127,8 +127,9 @@ class RoundDetail(RoundView):
 class DrawBody(Body):
     design = Text(
         max_length=64, required=False,
-        help_text="preview.design of the design to draw: 409 if the round, its topics or its runs "
-        "have changed since. Left out: draws what it is now.",
+        help_text="preview.design of the design to draw: 409 if the round, its topics, its runs or "
+        "what is judged have changed since; PATCH the round with {} to have it worked out again. "
+        "Left out: draws what it is now.",
     )  # fmt: skip
     open = serializers.BooleanField(
         default=False, help_text="Whether a campaign that is a draft is opened when it is drawn."
@@ -234,6 +235,7 @@ class ReachBody(Body):
 class RoundReach(RoundView):
     query = ReachQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
+    refusals = {"GET": (409,)}
 
     @extend_schema(responses=ReachRow)
     def get(self, request: Request, slug: str, number: int) -> Response:

@@ -19,6 +19,8 @@ from judging.models import Batch, Campaign, Upload
 
 PREVIEWED = "best two"
 """What previews have had since their last change: of one from before nothing is drawn."""
+AGAIN = "Have it worked out again: by the button of its page, or by a PATCH of {} to the round"
+"""How to mend a preview that is older than what the design follows from."""
 
 
 def digest_of(row: Round) -> str:
@@ -106,12 +108,19 @@ def _newer(run: Run) -> str:
     return found
 
 
+def is_outdated(row: Round, design: str) -> bool:
+    """Whether the preview was worked out for another design than this one, the row's by now."""
+    return bool(row.preview) and row.preview.get("design") != design
+
+
 def require(row: Round, design: str) -> None:
     """Raises UserError ``design_changed`` (409) unless the row stands for this design."""
-    if digest_of(row) != design:
+    now = digest_of(row)
+    if now != design:
+        first = f"{AGAIN}. Then look" if is_outdated(row, now) else "Look"
         message = (
-            "The round, its topics or its runs have changed meanwhile, so nothing is drawn. Look "
-            "at what it buys now, and draw that."
+            "The round, its topics, its runs or what is judged have changed meanwhile, so nothing "
+            f"is drawn. {first} at what it buys now, and draw that."
         )
         raise UserError("design_changed", message, status=409, field="design")
 

@@ -105,7 +105,10 @@ def of_budget(row: Round) -> BudgetReply:
 
 def _table(row: Round) -> ReachedByBudget:
     preview = row.preview
-    if not preview or preview.get("error") or preview.get("design") != choices.digest_of(row):
+    if choices.is_outdated(row, choices.digest_of(row)):
+        message = f"What this was worked out from has changed since. {choices.AGAIN}. Then ask."
+        raise UserError("not_worked_out", message, status=409)
+    if not preview or preview.get("error"):
         message = "What budgets reach is not worked out yet. Wait for the preview, and ask again."
         raise UserError("not_worked_out", message, status=409)
     if not preview.get("reached"):

@@ -154,7 +154,7 @@ def preview_context(row: Round) -> dict[str, object]:
     """What the preview shows: the work under way, the error, or the figures."""
     work = {kind: judging.job_of(kind, row.pk) for kind in ("preview", "draw")}
     design, there = choices.digest_of(row), row.preview
-    outdated = bool(there) and there.get("design") != design
+    outdated = choices.is_outdated(row, design)
     if outdated and pending(work["preview"]):
         there, outdated = {}, False
     gone = choices.withdrawn_choice(row)

@@ -19,13 +19,14 @@ from estimation.models import Draw, EstimateSet, Round
 from estimation.services import choices, estimates, redrawing, rounds
 from estimation.services.collections import columns_of
 from judging.errors import UserError
-from judging.models import Campaign, Job, Judgment
+from judging.models import Campaign, Job, Judgment, User
+from judging.services import exclusions
 from tests.core.length import bounded
 from tests.estimation.test_later_runs import join, with_news
 from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_together import latest, parts_of, values
 from tests.estimation.test_while_it_is_drawn import in_the_middle
-from tests.support import evaluation, factories
+from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
@@ -217,6 +218,35 @@ def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Camp
             row=row, by=campaign.created_by, design=row.preview["design"]
         )
     assert caught.value.code == "design_changed"
+
+
+def test_a_program_is_told_how_to_mend_what_exclusions_made_another_design(
+    campaign: Campaign,
+) -> None:
+    judged(campaign)
+    evaluation.drafted(campaign, **TOP_UP)
+    first = User.objects.filter(memberships__role="assessor").order_by("pk")[0]
+    exclusions.exclude(
+        campaign=campaign,
+        assessor=first,
+        by=campaign.created_by,
+        ground="attention",
+        reason="Guessed.",
+    )
+    while not choices.complete(campaign):
+        evaluation.judge(campaign, 1, truth=TRUTH)
+    assert choices.complete(campaign) == {1: 1}
+    program, base = rest.client_of(campaign.created_by), f"/api/campaigns/{campaign.slug}/rounds/2/"
+    old = {"design": program.get(base).json()["preview"]["design"]}
+    for refused in (
+        program.post(f"{base}draw/", old), program.get(f"{base}reach/", {"wanted": 0.1})
+    ):  # fmt: skip
+        assert refused.status_code == 409
+        assert "by a PATCH of {} to the round" in refused.json()["message"]
+    assert program.patch(base, {}).status_code == 200
+    factories.run_due_jobs()
+    new = {"design": program.get(base).json()["preview"]["design"]}
+    assert program.post(f"{base}draw/", new).status_code == 202
 
 
 @pytest.mark.on_both
