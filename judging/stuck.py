@@ -8,6 +8,7 @@ from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from judging import golds
+from judging.coming import open_links
 from judging.guests import done
 from judging.models import (
     Assignment,
@@ -41,17 +42,32 @@ class StuckPair:
 def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """Unfinished pairs of open batches that were skipped, or that no assessor could still take.
 
-    Who has to wait or to learn may take them when that is over. Nothing waits for an organizer
-    where nobody judges yet. Whoever met the document as gold is not handed it again (`golds`).
+    Who has to wait or to learn may take them when that is over, and who comes by a crowd link that
+    has free places. Nothing waits for an organizer where nobody judges yet. Whoever met the
+    document as gold is not handed it again (`golds`).
     """
-    rows = _stuck_rows(campaign, how_many_judge(campaign))
+    rows = _stuck_rows(campaign, how_many_could(campaign))
     return rows.order_by("topic__topic_id", "docno", "other")
 
 
 def stuck_ids(campaign: Campaign) -> list[int]:
-    """Row ids of these, in no order: what every page of an organizer asks."""
-    rows = _STUCK.rows(campaign=campaign.pk, total=how_many_judge(campaign))
-    return [pk for (pk,) in rows]
+    """Row ids of these, in no order: what every page of an organizer asks.
+
+    Links are only looked at where something would be stuck without them.
+    """
+    judging = how_many_judge(campaign)
+    found = _stuck_ids(campaign, judging)
+    free = open_links(campaign).free if found else 0
+    return _stuck_ids(campaign, judging + free) if free else found
+
+
+def _stuck_ids(campaign: Campaign, total: int) -> list[int]:
+    return [pk for (pk,) in _STUCK.rows(campaign=campaign.pk, total=total)]
+
+
+def how_many_could(campaign: Campaign) -> int:
+    """Of `may_judge`, with who may still come."""
+    return how_many_judge(campaign) + open_links(campaign).free
 
 
 def how_many_judge(campaign: Campaign) -> int:
@@ -104,7 +120,7 @@ def stuck_pairs(
 ) -> list[StuckPair]:
     """Those pairs in full, or some of them."""
     rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
-    total = how_many_judge(campaign)
+    total = how_many_could(campaign)
     full = rows.select_related("topic", "campaign").prefetch_related("assignments")
     return [_stuck(pair, total) for pair in full[:limit]]
 

@@ -34,7 +34,6 @@ from judging.services import (
     rights,
 )
 from judging.services.crowd_links import LinkPlan
-from judging.stuck import stuck_pairs
 from tests.support import factories
 from tests.support.races import at_once
 
@@ -472,21 +471,6 @@ def test_rooms_that_are_looked_up_before_they_are_taken_are_caught(
     at_once([lambda each=each: both_looked(each) for each in both])
 
     assert taken(user) == 2
-
-
-def test_whoever_is_done_is_nobody_who_could_still_judge_what_others_skipped() -> None:
-    """Else the pair would wait for them for ever, and no organizer would be asked."""
-    made = campaign_of("ab", labels=2)
-    first, second = enter(link_of(made, judgments=1)), enter(link_of(made, judgments=9))
-    assert factories.judge_next(made, account(first), 1)
-    while factories.judge_next(made, account(second), 1):
-        pass
-
-    waiting = stuck_pairs(made)
-
-    first.refresh_from_db()
-    assert first.finished is not None
-    assert [(pair.judged, pair.nobody_left) for pair in waiting] == [(1, True)]
 
 
 def test_who_was_done_early_is_handed_nothing_that_comes_later() -> None:

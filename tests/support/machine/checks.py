@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from estimation.models import Report
 from estimation.services import files, quoting
+from judging.coming import open_links
 from judging.models import (
     Batch,
     BatchPair,
@@ -394,7 +395,8 @@ def _end_of_drawn(seen: Seen, each: RoundSeen) -> str:
 
 
 def _may_be_judged(seen: Seen, row: BatchPair, stuck: set[int]) -> bool:
-    """Somebody holds it or may still take it, the organizer is asked, or nobody is there yet."""
+    """Somebody holds it, may still take it or come for it, the organizer is asked, or nobody is
+    there yet."""
     if row.pair_id in stuck:
         return True
     spent = {a.assessor.username for a in seen.assignments
@@ -402,7 +404,7 @@ def _may_be_judged(seen: Seen, row: BatchPair, stuck: set[int]) -> bool:
     held = any(a.pair_id == row.pair_id and a.state == "leased" for a in seen.assignments)
     there = {name for name, role in seen.members if role == "assessor"}
     there -= seen.excluded | seen.done
-    return held or not there or bool(there - spent)
+    return held or not there or bool(there - spent) or open_links(seen.campaign).free > 0
 
 
 # In the end
