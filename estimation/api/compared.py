@@ -18,6 +18,7 @@ from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Number, Text
+from judging.models import Topic
 
 CharField = serializers.CharField
 IntegerField = serializers.IntegerField
@@ -159,28 +160,28 @@ class ComparedDocuments(CampaignView):
         """What two runs return for a topic, with grades and chances of what is judged."""
         row = round_asked_for(self.campaign, self.asked)
         table, found = _found(row, self.asked)
+        topic = self._topic(found)
         answer: dict[str, Any] = {
             "round": row.number,
             "measure": self.asked.get("measure", row.measure),
             "runs": [found.first.tag, found.second.tag] if found else [],
             "documents": None,
         }
-        if table and found:
-            answer["documents"] = self._documents(table, found)
+        if table and found and topic:
+            tags = (found.first.tag, found.second.tag)
+            answer["documents"] = documents_compared.documents_compared(
+                table.estimate_set, topic, tags, depth=self.asked["depth"]
+            )
         return Response(ComparedDocumentsRow(answer).data)
 
-    def _documents(
-        self, table: RankingTable, found: RunComparison
-    ) -> documents_compared.DocumentsCompared | None:
-        topics = self.campaign.topics
-        asked = self.asked.get("topic") or next((row.topic_id for row in found.topics), None)
+    def _topic(self, found: RunComparison | None) -> Topic | None:
+        """The topic that was asked for, which has to be there, or that is compared first."""
+        topics, first = self.campaign.topics, found.topics[:1] if found else []
+        asked = self.asked.get("topic") or next((row.topic_id for row in first), None)
         topic = topics.filter(topic_id=asked).first() if asked else topics.order_by("pk").first()
-        if topic is None:
+        if topic is None and asked:
             raise serializers.ValidationError({"topic": ["There is no such topic."]})
-        tags = (found.first.tag, found.second.tag)
-        return documents_compared.documents_compared(
-            table.estimate_set, topic, tags, depth=self.asked["depth"]
-        )
+        return topic
 
 
 def _found(row: Round, asked: dict[str, Any]) -> tuple[RankingTable | None, RunComparison | None]:

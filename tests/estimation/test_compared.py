@@ -439,6 +439,10 @@ def test_before_the_first_estimates_there_is_no_comparison(campaign: Campaign) -
             answer = client.get(base + more, asked)
             assert answer.status_code == 400
             assert [line["field"] for line in answer.json()["errors"]] == [field]
+    answer = client.get(f"{base}documents/", {"topic": "zz"})
+    assert answer.status_code == 400
+    assert [line["field"] for line in answer.json()["errors"]] == ["topic"]
+    assert client.get(f"{base}documents/", {"topic": "t1"}).json()["documents"] is None
 
 
 # ------------------------------------------------------------------------------------ drawing
