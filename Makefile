@@ -1,6 +1,6 @@
 # make run        the whole site, with a demo campaign; PORT=8001 HOST=0.0.0.0 move it
 # make test       every test, under SQLite and PostgreSQL, with real servers and a real browser
-# make test-fast  what needs no server and little time: about a minute on two cores
+# make test-fast  what needs no server and little time: about a minute and a half on two cores
 # make test-core  the statistical core, in a new environment of NumPy, SciPy and pytest alone
 # make drills     kills, frozen and absent services, a full disk, slow clients, hostile files: about
 #                 45 minutes and a table; DRILL="kills disk" runs some of them, as root also the disk

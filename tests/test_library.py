@@ -123,6 +123,7 @@ def test_the_wheel_holds_the_core_and_nothing_else(wheel: Path) -> None:
     assert "License-Expression: Apache-2.0\n" in metadata
 
 
+@pytest.mark.slow
 def test_what_is_pinned_here_satisfies_the_wheel(wheel: Path) -> None:
     from packaging.requirements import Requirement
 

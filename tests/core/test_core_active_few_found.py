@@ -75,6 +75,7 @@ def test_the_twin_that_tells_them_is_caught(few: tuple, monkeypatch: pytest.Monk
     assert held(*few, 0.97, 0) > 0.9
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_what_is_withheld(
     few: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:

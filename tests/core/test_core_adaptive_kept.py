@@ -85,6 +85,7 @@ def test_each_prefix_has_weights_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.any(found[0].results[0].estimate.value != found[1].results[0].estimate.value)
 
 
+@pytest.mark.slow
 def test_runs_that_come_later_have_totals_of_their_own() -> None:
     case = Case()
     joined = pool_of(RUNS | LATE)
@@ -139,6 +140,7 @@ def batches_gone_through(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_longer_round_goes_on_where_the_shorter_one_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_longer_round_goes_on_where_the_shorter_one_ended(
         )
 
 
+@pytest.mark.slow
 def test_a_round_that_began_otherwise_is_gone_through_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,13 @@ def test_every_two_entries_give_the_bits_of_blocks(
         assert not np.array_equal(taken[0], products.gram(backwards))
 
 
-@pytest.mark.parametrize(("most", "pieces"), [(0, 9), (1500, 4), (1 << 14, 2), (1 << 40, 2)])
+@pytest.mark.parametrize(
+    ("most", "pieces"),
+    [
+        (1500, 4),
+        *(pytest.param(*e, marks=pytest.mark.slow) for e in [(0, 9), (1 << 14, 2), (1 << 40, 2)]),
+    ],
+)
 def test_neighbors_with_few_products_are_one_piece(
     most: int, pieces: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

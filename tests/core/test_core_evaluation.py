@@ -182,7 +182,7 @@ print(*[bits(campaign(pool_of("one", "three", "two"), m)) for m in ("poisson", "
 """
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_equal_bits_in_a_fresh_process_with_any_number_of_threads(pool: Pool, threads: str) -> None:
     here = Path(__file__).resolve()
     script = SCRIPT.format(paths=[str(here.parent), str(here.parents[2])])

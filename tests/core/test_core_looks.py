@@ -154,12 +154,14 @@ def test_every_run_is_covered_at_all_looks_at_once(watched: TrialReport) -> None
     assert found.true_verdicts > 1.0
 
 
+@pytest.mark.slow
 def test_a_twin_for_one_look_is_caught(watched: TrialReport) -> None:
     found = watched.honesty
     assert found.value_coverage is not None
     assert found.value_coverage < 0.9 - WIDER
 
 
+@pytest.mark.slow
 def test_at_the_end_intervals_are_little_wider(watched: TrialReport) -> None:
     assert watched.anytime is not None
     wide, narrow = watched.anytime.median_half_width, watched.honesty.median_half_width

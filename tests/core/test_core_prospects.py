@@ -131,7 +131,7 @@ def test_more_budget_reaches_more(method: str) -> None:
     assert 300 in [each.budget for each in lines]
 
 
-@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize("method", ["poisson", pytest.param("iid", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["decided", "best"])
 def test_what_a_budget_decides_is_the_same_whichever_budget_the_design_has(
     method: str, name: str

@@ -143,6 +143,7 @@ def test_a_bias_that_may_be_left_hides_no_difference_and_no_verdict(many_topics:
     assert sum(given) >= 45
 
 
+@pytest.mark.slow
 def test_a_bias_beyond_what_is_believed_of_it_counts_more_the_larger_it_is(
     many_topics: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:

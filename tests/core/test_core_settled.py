@@ -34,7 +34,7 @@ from tests.core.simulated_pools import simulated_pool
 
 DCG = parse_measure("DCG@3")
 MAX_GRADE = 2
-OTHERS = "DCG@3", "RBP(p=0.8)", "P(rel=2)@3"
+MEASURES = "P@2", "DCG@3", "RBP(p=0.8)", "P(rel=2)@3"
 
 
 @pytest.fixture
@@ -63,10 +63,8 @@ def least_of(
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["P@2", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MEASURES)
 def test_the_least_difference_is_that_of_the_worst_grades_there_could_be(
     small: Pool, name: str
 ) -> None:

@@ -274,7 +274,7 @@ def false_verdicts(goal: goals.Goal, measure: Measure, *, collected: bool) -> tu
     return wrong, given, of_goal
 
 
-@pytest.mark.parametrize("collected", [False, True])
+@pytest.mark.parametrize("collected", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_verdict_hangs_on_documents_that_the_design_left_out(collected: bool) -> None:
     """Under DCG@2 the pair alpha, beta leaves x out, and the documents of gamma alone."""
     wrong, given, of_goal = false_verdicts(
@@ -284,7 +284,7 @@ def test_no_verdict_hangs_on_documents_that_the_design_left_out(collected: bool)
     assert given > of_goal > 0
 
 
-@pytest.mark.parametrize("collected", [False, True])
+@pytest.mark.parametrize("collected", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_twin_that_takes_the_reached_part_for_all_is_caught(
     collected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +296,7 @@ def test_the_twin_that_takes_the_reached_part_for_all_is_caught(
     assert given > 0
 
 
+@pytest.mark.slow
 def test_a_twin_that_counts_what_both_have_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a pool as small what was judged settles the pair with either; nobody looks here."""
     monkeypatch.setattr(comparison, "least_differences", lambda *_, **__: None)

@@ -45,6 +45,7 @@ def test_a_forecast_is_stored_with_each_estimate_up_to_the_end_of_the_budget(
         assert found.end == pytest.approx(60, abs=1)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_more_judgments_will_bring(
     two_batches: Round, campaign: Campaign, organizer: Client
 ) -> None:

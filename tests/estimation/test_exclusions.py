@@ -191,6 +191,7 @@ def excluded_while_it_is_computed(row: Round, monkeypatch: pytest.MonkeyPatch) -
     row.refresh_from_db()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("news", [False, True])
 def test_work_that_is_excluded_while_numbers_are_computed_lets_the_round_go_on(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, news: bool
@@ -211,6 +212,7 @@ def test_work_that_is_excluded_while_numbers_are_computed_lets_the_round_go_on(
     assert row.state == Round.State.COMPLETE
 
 
+@pytest.mark.slow
 def test_a_twin_that_goes_by_what_was_gathered_is_caught(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

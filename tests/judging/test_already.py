@@ -135,6 +135,7 @@ def test_a_draft_is_discarded_once(client: Client) -> None:
     assert_calm(client.post(path, follow=True), address("round-list", made))
 
 
+@pytest.mark.slow
 def test_a_round_pauses_goes_on_and_ends_once(client: Client) -> None:
     made = evaluation.with_material()
     row = evaluation.drawn(made, batch_size=20)
@@ -150,6 +151,7 @@ def test_a_round_pauses_goes_on_and_ends_once(client: Client) -> None:
         assert_calm(client.post(path, follow=True), there)
 
 
+@pytest.mark.slow
 def test_a_campaign_is_opened_paused_and_closed_once(client: Client) -> None:
     made = evaluation.with_material()
     evaluation.drawn(made)

@@ -205,6 +205,7 @@ def long_texts(labels: int = 2) -> tuple[Campaign, list[User]]:
     return made, factories.assessors(made, "anna", "ben")
 
 
+@pytest.mark.slow
 def test_correcting_at_once_hides_no_haste() -> None:
     """A pair was read for as long as all that was said of it took."""
     made, (anna, ben) = long_texts()

@@ -121,6 +121,7 @@ def test_of_a_campaign_without_gold_nothing_is_handed_out_but_what_was_drawn() -
     assert not any(each.gold for each in judge_all(made, anna))
 
 
+@pytest.mark.slow
 def test_turns_keep_the_rate_and_are_foretold_by_nobody(settings: Any) -> None:
     """Over many people: the share of gold, and that a turn hangs on person and campaign."""
     settings.SECRET_KEY = "one of all, which other turns hang on"
@@ -185,6 +186,7 @@ def asked(action: Any) -> tuple[Any, list[str]]:
     return answer, [plain(q["sql"]) for q in captured if not TRANSACTION.match(q["sql"])]
 
 
+@pytest.mark.slow
 @committed
 @pytest.mark.parametrize("labels", [1, 2])
 def test_a_judgment_of_gold_asks_the_database_the_same_as_any_other_by_rest(labels: int) -> None:
@@ -214,6 +216,7 @@ def is_gold(held: dict[str, Any]) -> bool:
     return Assignment.objects.get(pk=held["id"]).gold
 
 
+@pytest.mark.slow
 @committed
 def test_a_page_with_gold_is_the_same_as_any_other_and_undone_in_the_same_way() -> None:
     _made, (anna,) = campaign_of("anna", labels=2, every=3)
@@ -286,6 +289,7 @@ def test_what_was_put_off_comes_back_and_what_was_skipped_does_not_gold_or_not()
 # It counts nowhere
 
 
+@pytest.mark.slow
 @database
 def test_no_reader_of_labels_sees_gold_and_the_database_refuses_that_it_counts() -> None:
     made, (anna, ben) = campaign_of("anna", "ben", labels=2)

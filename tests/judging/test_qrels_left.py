@@ -75,6 +75,7 @@ def test_a_round_that_wants_one_label_leaves_only_what_is_unknown(campaign: Camp
     assert qrels_left(campaign) == QrelsLeft(further=0, known=0, held=0, unknown=2, compared=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_page", [True, False])
 def test_pairs_are_done_with_the_label_of_the_qrels(campaign: Campaign, by_page: bool) -> None:
     row = drawn(campaign, labels=1, extra_share=0.5)

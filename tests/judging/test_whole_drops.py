@@ -267,6 +267,7 @@ def test_programs_take_in_and_dismiss(campaign: Campaign, organizer: Client) -> 
     assert client.delete(there.replace(drop, last)).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_list_of_many_drops_takes_no_more_statements(
     campaign: Campaign, organizer: Client
 ) -> None:
