@@ -6,6 +6,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios, second_order
@@ -137,9 +138,11 @@ def test_products_of_finds_tell_what_values_are_off_by(
     truth = true_values(pool, grades=grades, measure=measure)
     kept, lines = recorded(monkeypatch), []
 
-    def beside(measure: Measure, at: Tangent, reach: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    def beside(
+        measure: Measure, at: Tangent, reach: np.ndarray, *squares: np.ndarray
+    ) -> np.ndarray:
         lines.append(at.along(reach))
-        return second_order.to_second_order(measure, at, reach, squares)
+        return second_order.to_second_order(measure, at, reach, *squares)
 
     monkeypatch.setattr(ratios, "to_second_order", beside)
     for sample in samples_of(pool, grades, measure, judged=4):
@@ -167,6 +170,49 @@ def test_nothing_is_left_where_all_is_judged(
     assert values == pytest.approx(value, abs=1e-12)
     assert rest.of_values == pytest.approx(0.0, abs=1e-12)
     assert rest.of_differences == pytest.approx(0.0, abs=1e-12)
+
+
+# ---------------------------------------------------------------------- the expansion
+
+
+def tangent_at(pool: Pool, measure: Measure, reach: np.ndarray) -> Tangent:
+    gains = Gains(np.array([1.0]), reach, np.arange(len(pool)), np.ones(len(pool)))
+    return Tangent.of(Frame.of(pool, measure, gains, None), measure)
+
+
+@pytest.mark.parametrize("measure", MEASURES[1:], ids=str)
+def test_what_is_left_out_is_of_the_third_order(measure: Measure) -> None:
+    """By a line alone it is of the second: half of a step leaves a quarter. (That of Rprec is taken
+    over a whole document: how steep it is hangs on the step.)"""
+    pool, grades = pool_of(STRENGTHS, RELEVANT[:30])
+    reach = (0.3 + 0.5 * grades)[None, :]
+    at, step = tangent_at(pool, measure, reach), np.random.default_rng(1).normal(size=reach.shape)
+    none = np.zeros_like(at.by_topic), np.zeros((1, len(at.by_topic)))
+    left, by_line = [], []
+    for size in (0.04, 0.02):
+        moved = reach + size * step
+        true = tangent_at(pool, measure, moved).by_topic
+        left.append(np.abs(second_order.to_second_order(measure, at, moved, *none) - true).mean())
+        by_line.append(np.abs(at.along(moved) - true).mean())
+    assert left[1] < 0.1 * by_line[1]
+    if measure.name == "AP":
+        assert left[0] / left[1] > 6.0
+        assert by_line[0] / by_line[1] < 5.0
+
+
+def test_ideal_lists_bend_as_their_second_difference_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists that are squares of counts bend by the square of a step, less what pairs have alone."""
+    pool, grades = pool_of(STRENGTHS, RELEVANT[:30])
+    at = tangent_at(pool, MEASURES[0], 1.0 + grades[None, :])
+    count = at.frame.per_topic(at.frame.gains.reach[0])
+    monkeypatch.setattr(second_order, "discounted", lambda _measure, number: number**2)
+    moved = np.random.default_rng(2).normal(size=(1, len(pool)))
+    square = at.frame.per_topic(moved[0]) ** 2
+    own = 0.3 * square[None, :]
+    bent = second_order._bent_list(MEASURES[0], at, moved, own)
+    assert np.all(count > np.sqrt(square)), "no step goes below 0"
+    assert bent == pytest.approx(0.7 * square)
+    assert not second_order._bent_list(MEASURES[1], at, moved, own).any()
 
 
 # ---------------------------------------------------------------------- what is followed

@@ -315,9 +315,12 @@ def _as_products_say(
 ) -> FloatArray:
     """Ratios over T by topic and run, (T, k), to the second order; `reach` is estimated, (L, m)."""
     at, moved = line.free.tangent, line.moved_freely(places, moved)
-    of_none = np.zeros(len(at.reciprocal))  # whose bias is not damped
-    squares = _bias(at, places, moved, line.missed, uncertain, of_none)
-    return to_second_order(measure, at, reach, squares)
+    topic, undamped = at.frame.topic[places], np.zeros(len(at.reciprocal))
+    squares = _bias(at, places, moved, line.missed, uncertain, undamped)
+    of_counts = np.stack(
+        [column_sums(topic, uncertain * each**2, number=len(undamped)) for each in line.missed]
+    )
+    return to_second_order(measure, at, reach, squares, of_counts)
 
 
 def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:

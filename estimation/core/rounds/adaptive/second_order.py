@@ -6,22 +6,24 @@ pairs have their labels and others what is expected of them (`slopes`), D^ and N
 
     H = (D^ - D) / D,    Z_j = (N^_j - r_j D^) / D,    both linear in what was found,
 
-the ratio of a topic is r_j + Z_j - H Z_j + ..., and what N_j bends by. A run that is good where
-little is relevant, in a collection of many topics of which few documents are judged, has too low a
-value for the third term, however many topics there are (400 topics, half of them with 2 relevant
-documents of 40 and half with 20, two judged of each: AP .19 too low, nDCG@10 .17; six judged: .14
-and .09), and neither squares nor what a model expects tell of it.
+the ratio of a topic is r_j + Z_j - H Z_j + ..., and what N_j and D bend by. A run that is good
+where little is relevant, in a collection of many topics of which few documents are judged, has too
+low a value for the third term, however many topics there are (400 topics, half of them with 2
+relevant documents of 40 and half with 20, two judged of each: AP .19 too low, nDCG@10 .17; six
+judged: .14 and .09), and neither squares nor what a model expects tell of it.
 
 The sample does. Products of what was found of different pairs are right on average given the past
 (`ratios`), and where a pair meets itself, in H Z_j and because slopes know its label, what counts
-is the bias that squares tell, b_j = -sum_i (1 - p_i) h_i z_ij, undamped. So
+is the bias that squares tell, b_j = -sum_i (1 - p_i) h_i z_ij, undamped. So does an ideal list of
+nDCG bend by B, half its second difference times the square of what was found of a level less
+(1 - p_i) of each pair's own, and
 
-    r_j + Z_j - H Z_j - b_j + (N^_j, less its line, over D)
+    r_j + Z_j - H Z_j - b_j + (N^_j - its line - r_j B) / D
 
-is right on average up to products of three, and what it differs by from the value has a sampling
-variance that topics tell. Sums over topics of it that are sure, beyond `SURE` standard errors, are
-followed by values, by 1 - SURE^2 / t^2 of them, t their number of standard errors: much noise is
-taken for less bias else, where there is none. Of the square of what is left, less its own sampling
+is right on average up to products of three. What it differs by from the value has a sampling
+variance that topics tell. Where sums of it over topics are sure, beyond `SURE` standard errors,
+values follow them, by 1 - SURE^2 / t^2 of them, t their number of standard errors: what is not sure
+would bring more noise than it takes bias off. Of the square of what is left, less its own sampling
 variance, intervals allow for what is positive, and for the sampling variance of what was followed.
 Nothing is left where all is judged.
 """
@@ -35,7 +37,7 @@ import numpy as np
 
 from ...arrays import share_of
 from ...estimates.ratio_frames import Frame
-from ...estimates.ratio_lines import Numerator
+from ...estimates.ratio_lines import Counts, Numerator, discounted
 from ...inference.intervals import difference_variances
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def _times(share: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def to_second_order(
-    measure: Measure, at: Tangent, reach: FloatArray, squares: FloatArray
+    measure: Measure, at: Tangent, reach: FloatArray, squares: FloatArray, of_counts: FloatArray
 ) -> FloatArray:
     """Return the ratios of topics over T to the second order, shape (T, k): noisy, and unbounded.
 
@@ -108,11 +110,15 @@ def to_second_order(
         What is estimated of all pairs.
     squares : ndarray of float64, shape (T, k)
         The bias that squares of what was found tell at this tangent.
+    of_counts : ndarray of float64, shape (L, T)
+        These squares in the counts of each level.
     """
     line, moved = at.along(reach), reach - at.frame.gains.reach
     more = at.frame.per_topic(at.falling(np.arange(len(at.frame.topic)), moved)) * at.reciprocal
     products = more[:, None] * (line - at.by_topic)
-    return np.asarray(line + _bent(measure, at, reach, line, more) - products - squares)
+    bent = _bent_list(measure, at, moved, of_counts) * at.reciprocal
+    bends = _bent(measure, at, reach, line, more) - bent[:, None] * at.by_topic
+    return np.asarray(line + bends - products - squares)
 
 
 def _bent(
@@ -125,3 +131,22 @@ def _bent(
     above = Numerator.of(Frame.of(at.frame.pool, measure, gains, None), measure).total
     linear = line + at.by_topic * more[:, None]
     return np.asarray(above * (at.reciprocal / len(more))[:, None] - linear)
+
+
+def _bent_list(
+    measure: Measure, at: Tangent, moved: FloatArray, of_counts: FloatArray
+) -> FloatArray:
+    """What denominators bend by where counts move so far, (T,); those of AP and Rprec do not.
+
+    Slopes on both sides, as far away as counts move and not below 0, tell how an ideal list bends.
+    """
+    if measure.name != "nDCG":
+        return np.zeros(len(at.reciprocal))
+    count = Counts.of(at.frame).number
+    square = np.stack([at.frame.per_topic(each) for each in moved]) ** 2 - of_counts
+    step = np.maximum(np.sqrt(np.abs(square)), 1.0)
+    down = np.minimum(step, count)
+    low, here, high = discounted(measure, np.stack([count - down, count, count + step]))
+    flatter = (high - here) / step - share_of(here - low, of=down)
+    bend = np.where(down > 0.0, flatter / ((step + down) / 2.0), 0.0)
+    return np.asarray(at.frame.gains.gain @ (bend * square) / 2.0)
