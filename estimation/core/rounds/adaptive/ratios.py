@@ -109,7 +109,7 @@ from ...estimates.ratio_lines import Tangent, denominator
 from ...estimates.ratio_moments import label_noise
 from ...inference.ratio_outlook import DAMPING
 from .beyond import Beyond, share_at_most
-from .second_order import followed, to_second_order
+from .second_order import Found, followed, to_second_order
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -316,11 +316,12 @@ def _as_products_say(
     """Ratios over T by topic and run, (T, k), to the second order; `reach` is estimated, (L, m)."""
     at, moved = line.free.tangent, line.moved_freely(places, moved)
     topic, undamped = at.frame.topic[places], np.zeros(len(at.reciprocal))
-    squares = _bias(at, places, moved, line.missed, uncertain, undamped)
-    of_counts = np.stack(
-        [column_sums(topic, uncertain * each**2, number=len(undamped)) for each in line.missed]
+    squares, number = (
+        np.stack([column_sums(topic, each, number=len(undamped)) for each in levels])
+        for levels in (uncertain * line.missed**2, line.labels.reach)
     )
-    return to_second_order(measure, at, reach, squares, of_counts)
+    bias = _bias(at, places, moved, line.missed, uncertain, undamped)
+    return to_second_order(measure, at, reach, Found(bias, squares, number))
 
 
 def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:

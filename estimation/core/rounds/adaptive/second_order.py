@@ -34,8 +34,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from ...arrays import share_of
+from ...estimates.products import gram
 from ...estimates.ratio_frames import Frame
 from ...estimates.ratio_lines import Counts, Numerator, discounted
 from ...inference.intervals import difference_variances
@@ -78,7 +80,7 @@ def followed(by_topic: FloatArray, further: FloatArray) -> tuple[FloatArray, Res
         return by_topic, Rest(np.zeros(runs), np.zeros((runs, runs)))
     off = further - by_topic
     total, apart = off.sum(axis=0), off - off.mean(axis=0)
-    chance = apart.T @ apart
+    chance = gram(sparse.csr_array(apart))
     sure = np.maximum(total**2 - SURE**2 * np.diag(chance), 0.0)
     share = share_of(sure, of=total**2)
     left, of_left = (1.0 - share) * total, _times(1.0 - share, chance)
@@ -96,9 +98,26 @@ def _times(share: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(np.multiply.outer(share, share) * covariance)
 
 
-def to_second_order(
-    measure: Measure, at: Tangent, reach: FloatArray, squares: FloatArray, of_counts: FloatArray
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What judged pairs say of topics.
+
+    Attributes
+    ----------
+    bias : ndarray of float64, shape (T, k)
+        Of the ratios over T, that squares of what was found tell at the tangent, undamped.
+    squares : ndarray of float64, shape (L, T)
+        These squares in the counts of each level.
+    number : ndarray of float64, shape (L, T)
+        Of judged pairs that reach each level.
+    """
+
+    bias: FloatArray
+    squares: FloatArray
+    number: FloatArray
+
+
+def to_second_order(measure: Measure, at: Tangent, reach: FloatArray, found: Found) -> FloatArray:
     """Return the ratios of topics over T to the second order, shape (T, k): noisy, and unbounded.
 
     Parameters
@@ -108,17 +127,14 @@ def to_second_order(
         Where judged pairs have their labels, and others what is expected of them.
     reach : ndarray of float64, shape (L, m)
         What is estimated of all pairs.
-    squares : ndarray of float64, shape (T, k)
-        The bias that squares of what was found tell at this tangent.
-    of_counts : ndarray of float64, shape (L, T)
-        These squares in the counts of each level.
+    found : Found
     """
     line, moved = at.along(reach), reach - at.frame.gains.reach
     more = at.frame.per_topic(at.falling(np.arange(len(at.frame.topic)), moved)) * at.reciprocal
     products = more[:, None] * (line - at.by_topic)
-    bent = _bent_list(measure, at, moved, of_counts) * at.reciprocal
+    bent = _bent_list(measure, at, moved, found) * at.reciprocal
     bends = _bent(measure, at, reach, line, more) - bent[:, None] * at.by_topic
-    return np.asarray(line + bends - products - squares)
+    return np.asarray(line + bends - products - found.bias)
 
 
 def _bent(
@@ -133,19 +149,18 @@ def _bent(
     return np.asarray(above * (at.reciprocal / len(more))[:, None] - linear)
 
 
-def _bent_list(
-    measure: Measure, at: Tangent, moved: FloatArray, of_counts: FloatArray
-) -> FloatArray:
+def _bent_list(measure: Measure, at: Tangent, moved: FloatArray, found: Found) -> FloatArray:
     """What denominators bend by where counts move so far, (T,); those of AP and Rprec do not.
 
-    Slopes on both sides, as far away as counts move and not below 0, tell how an ideal list bends.
+    Slopes on both sides, as far away as counts move and not below what was found, tell how an ideal
+    list bends: one that is full of that does not (TREC-8, 5 %: standard errors .002 for .018).
     """
     if measure.name != "nDCG":
         return np.zeros(len(at.reciprocal))
     count = Counts.of(at.frame).number
-    square = np.stack([at.frame.per_topic(each) for each in moved]) ** 2 - of_counts
+    square = np.stack([at.frame.per_topic(each) for each in moved]) ** 2 - found.squares
     step = np.maximum(np.sqrt(np.abs(square)), 1.0)
-    down = np.minimum(step, count)
+    down = np.clip(count - found.number, 0.0, step)
     low, here, high = discounted(measure, np.stack([count - down, count, count + step]))
     flatter = (high - here) / step - share_of(here - low, of=down)
     bend = np.where(down > 0.0, flatter / ((step + down) / 2.0), 0.0)
