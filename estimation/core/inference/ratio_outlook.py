@@ -166,8 +166,8 @@ class AtOutlook:
 
     def _covariance(self, more: FloatArray) -> FloatArray:
         """With so many times the factors of the pairs of each topic, (T,)."""
-        own = cross_product(self.tangent.slopes, self._scale(more))
-        return own + self._by_denominators(more)
+        own = cross_product(self.tangent.slopes, self._scale(more)) + self._by_denominators(more)
+        return np.asarray((own + own.T) / 2.0)  # products are symmetric but for their last bits
 
     @property
     def of_nothing(self) -> FloatArray:
