@@ -67,7 +67,7 @@ def results_of(
     return evaluate(pool, drawn, labels=labels, measures=[measure], max_grade=1).results[0]
 
 
-def as_ratios_are(by_topic: np.ndarray, _further: np.ndarray) -> tuple[np.ndarray, Rest]:
+def as_ratios_are(by_topic: np.ndarray, *_: np.ndarray) -> tuple[np.ndarray, Rest]:
     """The twin that knows nothing of the second order."""
     runs = by_topic.shape[1]
     return by_topic, Rest(np.zeros(runs), np.zeros((runs, runs)))
@@ -77,9 +77,9 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarr
     """Values by topics, and to the second order, of all that is estimated from now on."""
     kept: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def recording(by_topic: np.ndarray, further: np.ndarray) -> tuple[np.ndarray, Rest]:
-        kept.append((by_topic, further))
-        return followed(by_topic, further)
+    def recording(by_topic: np.ndarray, *given: np.ndarray) -> tuple[np.ndarray, Rest]:
+        kept.append((by_topic, given[0]))
+        return followed(by_topic, *given)
 
     monkeypatch.setattr(ratios, "followed", recording)
     return kept
@@ -124,7 +124,7 @@ def test_values_follow_what_is_sure(measure: Measure, monkeypatch: pytest.Monkey
         errors[told] = np.sqrt(np.mean(off**2))
         within = np.array([each.low <= truth for each in found])
         held[told] = (within & np.array([truth <= each.high for each in found])).mean(axis=0)
-    assert errors[followed] < (0.92 if measure.name == "Rprec" else 0.75) * errors[as_ratios_are]
+    assert errors[followed] < (0.95 if measure.name == "Rprec" else 0.75) * errors[as_ratios_are]
     assert held[followed].min() >= 0.75 > held[as_ratios_are].min()
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_left_where_all_is_judged(
     results_of(pool, measure, *played(pool, grades, plan))
     ((value, further),) = kept
     assert further == pytest.approx(value, abs=1e-12)
-    values, rest = followed(value, further)
+    values, rest = followed(value, further, np.zeros(value.shape[1]))
     assert values == pytest.approx(value, abs=1e-12)
     assert rest.of_values == pytest.approx(0.0, abs=1e-12)
     assert rest.of_differences == pytest.approx(0.0, abs=1e-12)
@@ -224,7 +224,7 @@ def test_ideal_lists_bend_as_their_second_difference_says(monkeypatch: pytest.Mo
 def test_chance_is_hardly_followed_and_its_square_not_allowed_for() -> None:
     rng, none = np.random.default_rng(3), np.zeros((50, 2))
     noise = rng.normal(size=(2000, 50, 2))
-    told = [followed(none, each) for each in noise]
+    told = [followed(none, each, np.zeros(2)) for each in noise]
     followed_by = np.array([values.sum(axis=0) for values, _ in told])
     assert np.mean(followed_by**2) < 0.02 * 50.0
     assert abs(followed_by.mean()) < 0.1
@@ -236,20 +236,23 @@ def test_chance_is_hardly_followed_and_its_square_not_allowed_for() -> None:
 
 def test_what_is_sure_is_followed_and_the_rest_allowed_for() -> None:
     off = np.array([0.4, 0.0]) + 0.5 * np.random.default_rng(4).normal(size=(400, 2))
-    values, rest = followed(np.zeros((400, 2)), off)
+    values, rest = followed(np.zeros((400, 2)), off, np.zeros(2))
     total, chance = off.sum(axis=0), ((off - off.mean(axis=0)) ** 2).sum(axis=0)
     share = 1.0 - second_order.SURE**2 * chance[0] / total[0] ** 2
     assert share > 0.9
     assert values.sum(axis=0) == pytest.approx([share * total[0], 0.0])
     left = (1.0 - share) ** 2 * (total[0] ** 2 - chance[0])
     assert rest.of_values[0] == pytest.approx(max(left, 0.0) + share**2 * chance[0])
-    assert rest.of_differences == pytest.approx(rest.of_differences.T)
+    assert np.array_equal(rest.of_differences, rest.of_differences.T)
     assert np.all(np.diag(rest.of_differences) == 0.0)
+    small = followed(np.zeros((400, 2)), off, np.full(2, total[0] ** 2 / 4.0))
+    assert not small[0].any(), "two standard errors of the value"
+    assert small[1].of_values[0] == pytest.approx(total[0] ** 2 - chance[0])
 
 
 def test_few_topics_tell_no_sampling_variance() -> None:
     some = np.ones((second_order.LEAST_TOPICS - 1, 2))
-    values, rest = followed(some, 2.0 * some)
+    values, rest = followed(some, 2.0 * some, np.zeros(2))
     assert values is some
     assert not rest.of_values.any()
     assert not rest.of_differences.any()

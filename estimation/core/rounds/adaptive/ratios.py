@@ -188,7 +188,8 @@ def estimate_ratio(
         products = _as_products_say(line, measure, places, moved, uncertain, reach)
         if measure.name == "nDCG":
             by_topic = line.partly(by_topic, reach)
-    by_topic, rest = followed(*((1.0 - nothing[:, None]) * each for each in (by_topic, products)))
+    by_topic, products = ((1.0 - nothing[:, None]) * each for each in (by_topic, products))
+    by_topic, rest = followed(by_topic, products, np.maximum(np.diag(covariance), 0.0))
     left, of_value = ((each - taken).sum(axis=0) for each in (mixed, usual))
     further = np.where(np.abs(of_value) > np.abs(left), of_value, left)
     further = np.where(further < 0.0, -1.0, 1.0) * np.sqrt(further**2 + rest.of_values)

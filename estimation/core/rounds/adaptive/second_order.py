@@ -21,9 +21,11 @@ nDCG bend by B, half its second difference times the square of what was found of
     r_j + Z_j - H Z_j - b_j + (N^_j - its line - r_j B) / D
 
 is right on average up to products of three. What it differs by from the value has a sampling
-variance that topics tell. Where sums of it over topics are sure, beyond `SURE` standard errors,
-values follow them, by 1 - SURE^2 / t^2 of them, t their number of standard errors: what is not sure
-would bring more noise than it takes bias off. Of the square of what is left, less its own sampling
+variance that topics tell. Where sums of it over topics are sure, beyond `SURE` standard errors, and
+beyond `NOTABLE` of the value, they are followed, by 1 - s^2 / t^2 of a sum t where s is sure: what
+is not would bring more noise than it takes bias off, and what is small more of the third order
+(Cranfield, nDCG@10, half of the pool judged: .0046, 4.4 standard errors, where values are right).
+Of the square of what is left, less its own sampling
 variance, intervals allow for what is positive, and for the sampling variance of what was followed.
 Nothing is left where all is judged.
 """
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from ...estimates.ratio_lines import Tangent
     from ...measures.table import Measure
 
-SURE = 3.0  # standard errors
+SURE, NOTABLE = 3.0, 2.0  # standard errors: its own, and those of the value
 LEAST_TOPICS = 20  # that tell a sampling variance
 
 
@@ -65,7 +67,9 @@ class Rest:
     of_differences: FloatArray
 
 
-def followed(by_topic: FloatArray, further: FloatArray) -> tuple[FloatArray, Rest]:
+def followed(
+    by_topic: FloatArray, further: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, Rest]:
     """Return what topics contribute to the values after all, (T, k), and what may be left.
 
     Parameters
@@ -74,6 +78,8 @@ def followed(by_topic: FloatArray, further: FloatArray) -> tuple[FloatArray, Res
         What topics contribute to the values.
     further : ndarray of float64, shape (T, k)
         The same to the second order.
+    variance : ndarray of float64, shape (k,)
+        Of the values, as squares of what was found tell.
     """
     topics, runs = by_topic.shape
     if topics < LEAST_TOPICS:
@@ -81,8 +87,8 @@ def followed(by_topic: FloatArray, further: FloatArray) -> tuple[FloatArray, Res
     off = further - by_topic
     total, apart = off.sum(axis=0), off - off.mean(axis=0)
     chance = gram(sparse.csr_array(apart))
-    sure = np.maximum(total**2 - SURE**2 * np.diag(chance), 0.0)
-    share = share_of(sure, of=total**2)
+    least = np.maximum(SURE**2 * np.diag(chance), NOTABLE**2 * variance)
+    share = share_of(np.maximum(total**2 - least, 0.0), of=total**2)
     left, of_left = (1.0 - share) * total, _times(1.0 - share, chance)
     taken = _times(share, chance)
     squares = np.subtract.outer(left, left) ** 2 - difference_variances(of_left)
