@@ -111,7 +111,7 @@ def test_of_many_differences_critical_values_go_with_how_many_are_open(
     monkeypatch.setattr(forecasts, "MOST_DIFFERENCES", len(z[above]))
     exact = replace(present).critical_values(later, adjusted, error)[-1]
     as_now = critical_value(z[above], adjusted[above], error)
-    assert abs(found - exact) < 0.05 < as_now - exact
+    assert abs(found - exact) < 0.1 < as_now - exact
 
 
 def test_with_everything_judged_nothing_is_open() -> None:

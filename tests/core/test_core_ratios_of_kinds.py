@@ -11,7 +11,7 @@ from estimation.core.estimates.ratio_lines import Tangent
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios, second_order
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
-from estimation.core.rounds.adaptive.second_order import Found, Rest, followed
+from estimation.core.rounds.adaptive.second_order import Rest, SecondMoments, followed
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
@@ -138,7 +138,9 @@ def test_products_of_finds_tell_what_values_are_off_by(
     truth = true_values(pool, grades=grades, measure=measure)
     kept, lines = recorded(monkeypatch), []
 
-    def beside(measure: Measure, at: Tangent, reach: np.ndarray, found: Found) -> np.ndarray:
+    def beside(
+        measure: Measure, at: Tangent, reach: np.ndarray, found: SecondMoments
+    ) -> np.ndarray:
         lines.append(at.along(reach))
         return second_order.to_second_order(measure, at, reach, found)
 
@@ -185,7 +187,7 @@ def test_what_is_left_out_is_of_the_third_order(measure: Measure) -> None:
     pool, grades = pool_of(STRENGTHS, RELEVANT[:30])
     reach = (0.3 + 0.5 * grades)[None, :]
     at, step = tangent_at(pool, measure, reach), np.random.default_rng(1).normal(size=reach.shape)
-    none = Found(np.zeros_like(at.by_topic), *np.zeros((2, 1, len(at.by_topic))))
+    none = SecondMoments(np.zeros_like(at.by_topic), *np.zeros((2, 1, len(at.by_topic))))
     left, by_line = [], []
     for size in (0.04, 0.02):
         moved = reach + size * step
@@ -210,7 +212,7 @@ def test_ideal_lists_bend_as_their_second_difference_says(monkeypatch: pytest.Mo
     assert np.all(count > np.sqrt(square)), "no step goes below 0"
 
     def bent(measure: Measure, number: np.ndarray) -> np.ndarray:
-        found = Found(np.zeros_like(at.by_topic), alone, number[None, :])
+        found = SecondMoments(np.zeros_like(at.by_topic), alone, number[None, :])
         return second_order._bent_list(measure, at, moved, found)
 
     assert bent(MEASURES[0], np.zeros_like(count)) == pytest.approx(0.7 * square)

@@ -7,7 +7,7 @@ import pytest
 
 from estimation.core.estimates.ratio_labels import BiasLeft
 from estimation.core.inference import ratio_outlook
-from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive import ratios, second_order
 from estimation.core.rounds.adaptive.beyond import Beyond
 from tests.estimation.simulations import rows, simulated
 
@@ -24,15 +24,16 @@ def test_values_allow_for_a_bias_that_few_finds_deny(
 ) -> None:
     """The twin goes by the bias that finds tell, however few they are.
 
-    And it knows nothing of what topics without a find hold, and of counts that are not taken below
-    what was found, which by themselves make intervals here long enough; and it divides estimates by
-    estimates, whatever is known of these, which makes the bias twice as large.
+    And it knows nothing of what topics without a find hold, of counts that are not taken below what
+    was found, and of second orders, which by themselves make intervals here long enough; and it
+    divides estimates by estimates, whatever is known of these, which makes the bias twice as large.
     """
     if twin:
         monkeypatch.setattr(ratio_outlook, "BENT", 0.0)
         monkeypatch.setattr(ratios, "EXPECTED", 1e-9)
         monkeypatch.setattr(Beyond, "told_low", lambda _, told, *_given: np.zeros(told.shape[1]))
         monkeypatch.setattr(ratios, "lowered", lambda _tangent, _measure, told: 0.0 * told[0])
+        monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)
     (found,) = rows(simulated(data_dir / "cranfield"), *ROUND)
     assert found["value_coverage"] < 0.9 if twin else found["value_coverage"] > 0.95
     assert found["true_verdicts"] > 170.0, "differences have no part in it"

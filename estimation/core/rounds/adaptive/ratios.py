@@ -109,7 +109,7 @@ from ...estimates.ratio_lines import Tangent, denominator
 from ...estimates.ratio_moments import label_noise
 from ...inference.ratio_outlook import DAMPING
 from .beyond import Beyond, share_at_most
-from .second_order import Found, followed, to_second_order
+from .second_order import SecondMoments, followed, to_second_order
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -322,7 +322,7 @@ def _as_products_say(
         for levels in (uncertain * line.missed**2, line.labels.reach)
     )
     bias = _bias(at, places, moved, line.missed, uncertain, undamped)
-    return to_second_order(measure, at, reach, Found(bias, squares, number))
+    return to_second_order(measure, at, reach, SecondMoments(bias, squares, number))
 
 
 def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:

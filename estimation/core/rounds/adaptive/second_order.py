@@ -105,7 +105,7 @@ def _times(share: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SecondMoments:
     """What judged pairs say of topics.
 
     Attributes
@@ -123,7 +123,9 @@ class Found:
     number: FloatArray
 
 
-def to_second_order(measure: Measure, at: Tangent, reach: FloatArray, found: Found) -> FloatArray:
+def to_second_order(
+    measure: Measure, at: Tangent, reach: FloatArray, found: SecondMoments
+) -> FloatArray:
     """Return the ratios of topics over T to the second order, shape (T, k): noisy, and unbounded.
 
     Parameters
@@ -133,7 +135,7 @@ def to_second_order(measure: Measure, at: Tangent, reach: FloatArray, found: Fou
         Where judged pairs have their labels, and others what is expected of them.
     reach : ndarray of float64, shape (L, m)
         What is estimated of all pairs.
-    found : Found
+    found : SecondMoments
     """
     line, moved = at.along(reach), reach - at.frame.gains.reach
     more = at.frame.per_topic(at.falling(np.arange(len(at.frame.topic)), moved)) * at.reciprocal
@@ -155,7 +157,9 @@ def _bent(
     return np.asarray(above * (at.reciprocal / len(more))[:, None] - linear)
 
 
-def _bent_list(measure: Measure, at: Tangent, moved: FloatArray, found: Found) -> FloatArray:
+def _bent_list(
+    measure: Measure, at: Tangent, moved: FloatArray, found: SecondMoments
+) -> FloatArray:
     """What denominators bend by where counts move so far, (T,); those of AP and Rprec do not.
 
     Slopes on both sides, as far away as counts move and not below what was found, tell how an ideal
