@@ -214,8 +214,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}norming/{{norm}}/pairs/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2"}]},
     (f"{CAMPAIGN}norming/{{norm}}/pairs/{{norm_pair}}/comments/", "POST"): {"text": "Look."},
     (f"{CAMPAIGN}norming/{{norm}}/people/", "POST"): {"people": ["assessor"]},
-    (f"{CAMPAIGN}norming/{{norm}}/answers/", "POST"): {"pair": 1, "grade": 1},
-    (f"{CAMPAIGN}norming/{{norm}}/revisions/", "POST"): {"pair": 1, "grade": 1},
+    (f"{CAMPAIGN}norming/{{norm}}/answers/", "POST"): {"pair": "{norm_pair}", "grade": 1},
+    (f"{CAMPAIGN}norming/{{norm}}/revisions/", "POST"): {"pair": "{norm_pair}", "grade": 1},
     (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}senior-grades/{{senior_grade}}/back/", "POST"): {"reason": "a mistake"},
@@ -263,17 +263,20 @@ def test_every_role_at_every_address(world: rest.World, undone: Any) -> None:
         factor = _passkey(user).pk if user and "{factor}" in path else 0
         url = path.format(**ids, token=token, factor=factor)
         client = world.clients[role] if path != "/api/" else world.browser(role)
-        answer = undone(client, method, url, _body(role, path, method))
+        answer = undone(client, method, url, _body(role, path, method, ids))
         if not _fits(role, path, method, answer.status_code):
             wrong.append((role, method, path, answer.status_code))
     assert not wrong
 
 
-def _body(role: str, path: str, method: str) -> dict[str, Any]:
-    """With one's own password, where it is asked for."""
+def _body(role: str, path: str, method: str, ids: dict[str, Any]) -> dict[str, Any]:
+    """With one's own password, where it is asked for, and the pair that is there."""
+    own = {"{role} password": f"{role} password", "{norm_pair}": ids["norm_pair"]}
     body = BODIES.get((path, method), {})
-    own = body.get("password") == "{role} password"
-    return body | {"password": f"{role} password"} if own else body
+    return {
+        name: own.get(value, value) if isinstance(value, str) else value
+        for name, value in body.items()
+    }
 
 
 def _passkey(user: User) -> SecondFactor:
