@@ -25,9 +25,8 @@ variance that topics tell. Where sums of it over topics are sure, beyond `SURE` 
 beyond `NOTABLE` of the value, they are followed, by 1 - s^2 / t^2 of a sum t where s is sure: what
 is not would bring more noise than it takes bias off, and what is small more of the third order
 (Cranfield, nDCG@10, half of the pool judged: .0046, 4.4 standard errors, where values are right).
-Of the square of what is left, less its own sampling
-variance, intervals allow for what is positive, and for the sampling variance of what was followed.
-Nothing is left where all is judged.
+Of the square of what is left, less its own sampling variance, intervals allow for what is positive,
+and for the sampling variance of what was followed. Nothing is left where all is judged.
 """
 
 from __future__ import annotations
