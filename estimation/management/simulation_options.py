@@ -98,7 +98,7 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
         jobs=_whole("--jobs", options["jobs"]),
         seed=str(options["seed"]),
         depth=_depth(options["depth"], measure),
-        assessors=Assessors(labels, _noise(options["assessor_noise"], measure)),
+        assessors=Assessors(labels, _noise(options["assessor_noise"])),
         interval=interval,
     )
 
@@ -296,14 +296,11 @@ def _prior(text: str, predictions: Sequence[str]) -> tuple[str, tuple[Path, ...]
     return kind, tuple(map(Path, predictions))
 
 
-def _noise(text: object, measure: Measure) -> float:
+def _noise(text: object) -> float:
     try:
         noise = float(str(text))
     except ValueError:
         noise = math.nan
     if not 0.0 <= noise <= 1.0:
         raise CommandError(f"--assessor-noise must be a number between 0 and 1, not {text!r}.")
-    if noise > 0.0 and measure.family == "ratio":
-        why = "its value under noisy judgments is no expected utility"
-        raise CommandError(f"--assessor-noise must be 0 for {measure}, not {text}: {why}.")
     return noise

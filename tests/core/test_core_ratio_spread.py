@@ -122,7 +122,7 @@ def test_disagreement_between_assessors_is_in_the_variance(rich, fewest: int) ->
     values, variances, bias = campaigns_of(
         pool, even_design(pool, "poisson", len(pool)), judge, 300
     )
-    assert np.all(bias == 0.0)
+    assert np.all(bias[:, -1] == 0.0)
     kept = slice(None, 4 if fewest == 1 else None)
     ratio = (variances.mean(axis=0) / values.var(axis=0, ddof=1)).mean(axis=1)[kept]
     assert ratio == pytest.approx(np.ones(len(ratio)), abs=0.2)

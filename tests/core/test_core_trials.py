@@ -419,10 +419,6 @@ def test_a_longer_series_begins_with_the_shorter(setting: Setting) -> None:
             {"measure": parse_measure("AP"), "interval": "chernoff"},
             "interval must be student for AP, not 'chernoff'",
         ),
-        (
-            {"measure": parse_measure("AP"), "assessors": Assessors(noise=0.1)},
-            "noise must be 0 for AP",
-        ),
     ],
 )
 def test_bad_settings(setting: Setting, change: dict[str, object], message: str) -> None:

@@ -322,7 +322,6 @@ METHOD_NAMES = (
         (["--labels-per-pair", "-1"], "--labels-per-pair must be .* at least 1, not '-1'"),
         (["--assessor-noise", "2"], "--assessor-noise must be a number between 0 and 1, not '2'"),
         (["--assessor-noise", "nan"], "--assessor-noise must be .* not 'nan'"),
-        (["--assessor-noise", ".1", "--measure", "AP"], "--assessor-noise must be 0 for AP, not"),
         (["--systems", "alpha,delta"], "--systems: there is no run 'delta'; there are alpha, beta"),
         (["--systems", "alpha,alpha"], "--systems has 'alpha' twice"),
         (["--systems", "alpha", "--goal", "pair"], "--goal pair: the goal .* 2 runs, not 1"),

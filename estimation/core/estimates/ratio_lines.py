@@ -167,11 +167,28 @@ def _ideal(frame: Frame, measure: Measure) -> Denominator:
     low, high = counts.bracket(counts.step)
     value, least, most = discounted(measure, np.stack([counts.number, low, high]))
     slope = (most - least) / (high - low)
-    least, most = discounted(
-        measure, np.stack(counts.bracket(np.minimum(counts.error, counts.number)))
-    )
-    bend = (most + least) / 2.0 - value
+    bend = _bent_by(counts.error, counts, measure)
     return Denominator((gain * value).sum(axis=0), slope, (gain * bend).sum(axis=0))
+
+
+def bend_by_noise(frame: Frame, measure: Measure, noise: FloatArray) -> FloatArray:
+    """What errors of counts with more variance, (L, T), make denominators be more by, (T,).
+
+    Ideal lists bend, and counts are the denominators of other ratios.
+    """
+    if measure.name != "nDCG":
+        return np.zeros(len(frame.sizes))
+    counts = Counts.of(frame)
+    more = np.sqrt(counts.error**2 + noise)
+    bend = _bent_by(more, counts, measure) - _bent_by(counts.error, counts, measure)
+    return np.asarray((frame.gains.gain[:, None] * bend).sum(axis=0))
+
+
+def _bent_by(error: FloatArray, counts: Counts, measure: Measure) -> FloatArray:
+    """By how much errors of counts, (L, T), make discounts of their first ranks too large."""
+    value = discounted(measure, counts.number)
+    least, most = discounted(measure, np.stack(counts.bracket(np.minimum(error, counts.number))))
+    return np.asarray((most + least) / 2.0 - value)
 
 
 def discounted(measure: Measure, number: FloatArray) -> FloatArray:
@@ -227,6 +244,15 @@ class Tangent:
         above = frame.per_cell(self.slope * added(gains.gain, moved)[frame.place])
         below = frame.per_topic(self.falling(np.arange(len(frame.topic)), moved))
         return np.asarray(self.by_topic + above - self.topic_slope * below[:, None])
+
+    def bias(self, crossed: FloatArray, variance: FloatArray) -> FloatArray:
+        """-Cov(z, D) / D: by how much what moves both parts makes ratios too large, (T, k).
+
+        From Cov(u_i, h_i) of what is wrong about the m pairs, (m,), and Var D, (T,).
+        """
+        together = self.frame.per_cell(self.slope * crossed[self.frame.place])
+        apart = self.topic_slope * variance[:, None] - together
+        return np.asarray(apart * self.reciprocal[:, None], dtype=np.float64)
 
     def falling(self, places: IntArray, reach: FloatArray) -> FloatArray:
         """h of pairs with these shares of judgments at each level."""

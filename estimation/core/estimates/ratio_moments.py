@@ -2,52 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import added
+from ..arrays import added, column_sums
 from ..data.labels import expected_by_grade
 from .products import cross_product
+from .ratio_lines import bend_by_noise
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.labels import LabelRows
+    from ..measures.table import Measure
     from .ratio_labels import ReachedLevels
     from .ratio_lines import Tangent
 
 
-def label_noise(
-    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, places: IntArray, factor: FloatArray
-) -> FloatArray:
-    """What disagreement between assessors adds to the covariance of the values, (k, k).
+@dataclass(frozen=True, eq=False)
+class Disagreement:
+    """What disagreement between assessors does to k ratios over T topics.
 
-    Sum over n judged pairs of factor_i times the covariance of what the mean of the pair's
-    judgments moves the runs by.
-
-    Parameters
+    Attributes
     ----------
     tangent : Tangent
-    labels : ReachedLevels
-        By the levels of the tangent.
-    rows : LabelRows
-        Their judgments, `pair` counting positions among the n.
-    places : ndarray of int64, shape (n,)
-        Where the pairs stand in the frame of the tangent; -1 of those without any noise.
-    factor : ndarray of float64, shape (n,)
+    squares, crossed, falling : ndarray of float64, shape (m,)
+        What it adds to E[u^2], E[u h] and E[h^2] of the pairs of the frame.
+    told : ndarray of bool, shape (m,)
+        Of which of them by their own judgments, two or more.
+    counts : ndarray of float64, shape (L, T)
+        What these add to the variance of the counts of each level.
     """
-    frame = tangent.frame
-    moments = _moments(tangent, labels, rows, places) * factor
-    noisy = np.flatnonzero(moments[0] > 0.0)
-    if not len(noisy):
-        return np.zeros((frame.runs, frame.runs))
-    squares, crossed, falling = spread = np.zeros((3, len(frame.topic)))
-    spread[:, places[noisy]] = moments[:, noisy]
-    together = frame.per_cell(tangent.slope * crossed[frame.place])
-    own = cross_product(tangent.slopes, squares)
-    return own + by_denominators(tangent, together, frame.per_topic(falling))
+
+    tangent: Tangent
+    squares: FloatArray
+    crossed: FloatArray
+    falling: FloatArray
+    told: BoolArray
+    counts: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        tangent: Tangent,
+        labels: ReachedLevels,
+        rows: LabelRows,
+        places: IntArray,
+        factor: FloatArray,
+    ) -> Disagreement:
+        """Add up what is estimated of n judged pairs.
+
+        Parameters
+        ----------
+        tangent : Tangent
+        labels : ReachedLevels
+            By the levels of the tangent.
+        rows : LabelRows
+            Their judgments, `pair` counting positions among the n.
+        places : ndarray of int64, shape (n,)
+            Where the pairs stand in the frame of the tangent; -1 of those without any noise.
+        factor : ndarray of float64, shape (n,)
+            How often the covariance of what the mean of a pair's judgments moves counts.
+        """
+        moments, frame = _moments(tangent, labels, rows, places) * factor, tangent.frame
+        noisy = np.flatnonzero(moments[0] > 0.0)
+        squares, crossed, falling = spread = np.zeros((3, len(frame.topic)))
+        spread[:, places[noisy]] = moments[:, noisy]
+        told = np.zeros(len(frame.topic), dtype=np.bool_)
+        own = noisy[labels.number[noisy] >= 2]
+        told[places[own]] = True
+        times, topics = factor[own] / (labels.number[own] - 1), frame.topic[places[own]]
+        counts = [
+            column_sums(topics, times * reach * (1.0 - reach), number=len(frame.sizes))
+            for reach in labels.reach[:, own]
+        ]
+        return cls(tangent, squares, crossed, falling, told, np.stack(counts))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """What is added to the covariance of the values, shape (k, k)."""
+        frame = self.tangent.frame
+        if not self.squares.any():
+            return np.zeros((frame.runs, frame.runs))
+        together = frame.per_cell(self.tangent.slope * self.crossed[frame.place])
+        own = cross_product(self.tangent.slopes, self.squares)
+        return own + by_denominators(self.tangent, together, frame.per_topic(self.falling))
+
+    def bias(self, measure: Measure) -> FloatArray:
+        """By how much ratios over T are too large on average, to second order, shape (T, k).
+
+        A judgment moves denominators and numerators at once, and ideal lists bend. No ratio is
+        told more too large than it is. Of pairs with two judgments or more: what one pair lets
+        others expect is as large as may be (`labels.expected_by_grade`), which is for intervals.
+        Of Rprec nothing: how far down a list counts moves with its denominator, which makes up for
+        it (Cranfield, four judgments of each pair, some of which err: .0001 left, where .0013 would
+        be added; two: .0003 and .0037).
+        """
+        tangent, frame = self.tangent, self.tangent.frame
+        if measure.name == "Rprec" or not self.told.any():
+            return np.zeros_like(tangent.by_topic)
+        bend = bend_by_noise(frame, measure, self.counts) * tangent.reciprocal
+        moved = tangent.bias(self.told * self.crossed, frame.per_topic(self.told * self.falling))
+        return np.asarray(np.minimum(moved - tangent.by_topic * bend[:, None], tangent.by_topic))
 
 
 def by_denominators(tangent: Tangent, together: FloatArray, variance: FloatArray) -> FloatArray:

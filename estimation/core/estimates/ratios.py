@@ -54,6 +54,13 @@ missed as well, and are withheld where that is too much: `ratio_knowledge`. Draw
 whose Q has no `eps` almost never reach deep pairs: 10 000 draws (4 508 pairs) left a bias of 0.019
 in AP at an sd of 0.012, by what was found alone.
 
+Where assessors disagree, what they disagree by moves numerators and denominators as well, and is
+known from pairs with two judgments: the same formula takes it off, whole, of AP and nDCG
+(`ratio_moments.Disagreement`). Cranfield to rank 10, all pairs judged, every fourth judgment of a
+relevant document and every fiftieth of another wrong, by how much values of AP (.30) and nDCG@10
+(.50) are off, root mean square over the runs of means of 60 trials: two judgments each .0027 and
+.0027 without, .0018 and .0017 with it; four .0012 and .0015, .0004 and .0003.
+
 Draws with replacement are estimated from the distinct pairs: how often a pair came carries no
 information, and 1/pi tends to 1 as the draws become many, the mean over draws does not.
 
@@ -82,7 +89,7 @@ from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
 from .ratio_frames import MANY, DrawChances, Frame, Gains
 from .ratio_labels import FoundParts, RatioEstimate, ReachedLevels, deviations, levels_reached
 from .ratio_lines import Tangent
-from .ratio_moments import label_noise
+from .ratio_moments import Disagreement
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -135,11 +142,13 @@ def estimate_ratios(
     found = np.bincount(pool.topic[drawn.pair[useful]], minlength=len(pool.topics))
     squared, expected = (
         np.minimum(each, tangent.by_topic)
-        for each in (_bias(tangent, uncertain, z), expected_bias * (found > 0)[:, None])
+        for each in (_bias(tangent), expected_bias * (found > 0)[:, None])
     )
-    bias = (squared + expected) / 2.0
+    often = 1.0 / drawn.inclusion[drawn.pair]
+    of_labels = Disagreement.of(tangent, labels, rows, places, often)
+    noise, by_labels = of_labels.covariance, of_labels.bias(measure)
+    bias = np.minimum((squared + expected) / 2.0 + by_labels, tangent.by_topic)
     by_topic = tangent.by_topic - bias
-    noise = label_noise(tangent, labels, rows, places, 1.0 / drawn.inclusion[drawn.pair])
     return RatioEstimate(
         estimate=replace(
             total,
@@ -208,7 +217,7 @@ class JudgedRatios:
     ----------
     value : ndarray of float64, shape (T, k)
         Of every topic and run; 0 for topics without a judgment. Where assessors of a pair
-        disagree, the function of its mean utility that stands in the module's text.
+        disagree, the function of its mean utility that stands in the module's text, less its bias.
     deviation : ndarray of float64, shape (m, k)
         Disagreement between assessors: sum over a topic's rows of d_j d_l estimates, by the delta
         method, the covariance that it gives the topic's values of runs j and l.
@@ -235,13 +244,43 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     pairs = judged[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
-    found = deviations(tangent, labels, placed, _places(useful, len(judged)))
+    places = _places(useful, len(judged))
+    found = deviations(tangent, labels, placed, places)
+    noise = Disagreement.of(tangent, labels, placed, places, np.ones(len(judged)))
     topics = len(pool.topics)
     return JudgedRatios(
-        value=tangent.by_topic * topics,
+        value=(tangent.by_topic - noise.bias(measure)) * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
         topic=pool.topic[judged[found.pair]].astype(np.int64),
     )
+
+
+def ratios_of_shares(
+    pool: Pool, measure: Measure, *, gain: FloatArray, reach: FloatArray
+) -> FloatArray:
+    """Return the ratio of every topic and run where judgments of each pair go so far, (T, k).
+
+    Parameters
+    ----------
+    pool, measure : Pool, Measure
+    gain : ndarray of float64, shape (L,)
+        By how much each level of utility exceeds the one below.
+    reach : ndarray of float64, shape (L, N)
+        The share of all judgments of each pair that reach each level, between 0 and 1.
+
+    Raises
+    ------
+    MeasureError
+        If the pool lacks what the measure is about.
+    """
+    pool.check_measure(measure)
+    tangent = _of_all_pairs(pool, measure, gain, reach)
+    return np.asarray(tangent.by_topic * len(pool.topics))
+
+
+def _of_all_pairs(pool: Pool, measure: Measure, gain: FloatArray, reach: FloatArray) -> Tangent:
+    gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
+    return Tangent.of(Frame.of(pool, measure, gains, None), measure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,24 +305,19 @@ def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: fl
     A pair has the utility `best`, that of the best grade, or none.
     """
     pool.check_measure(measure)
-    everything = np.arange(len(pool))
-    certain = np.ones(len(pool))
-    gains = Gains(np.array([best]), (expected / best)[None, :], everything, certain)
-    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    tangent = _of_all_pairs(pool, measure, np.array([best]), (expected / best)[None, :])
     return PriorSlopes(tangent.slopes, tangent.topic_slope * tangent.level_slope[0][:, None])
 
 
 # ----------------------------------------------------------------------------- bias, covariance
 
 
-def _bias(tangent: Tangent, uncertain: IntArray, z: FloatArray) -> FloatArray:
+def _bias(tangent: Tangent) -> FloatArray:
     """-Cov(z, D) / D and what a curved D adds, by topic: the second-order bias, shape (T, k)."""
-    frame, pairs = tangent.frame, np.arange(len(uncertain))
-    topic = frame.topic[uncertain]
-    falling = tangent.falling(uncertain, frame.gains.reach[:, uncertain])
-    factors = frame.gains.spread[uncertain] * falling * tangent.reciprocal[topic]
-    sums = sparse.csr_array((factors, (topic, pairs)), shape=(len(frame.sizes), len(pairs)))
-    return np.asarray(tangent.bend - sums @ z, dtype=np.float64)
+    frame, gains = tangent.frame, tangent.frame.gains
+    falling = tangent.falling(np.arange(len(frame.topic)), gains.reach)
+    crossed, falls = gains.spread * gains.utility * falling, gains.spread * falling**2
+    return np.asarray(tangent.bend + tangent.bias(crossed, frame.per_topic(falls)))
 
 
 def _stored(rows: FloatArray) -> SparseMatrix:

@@ -128,6 +128,11 @@ class AtOutlook:
         return own - 2.0 * falls * self._together + falls**2 * self.variance[:, None]
 
     @property
+    def variances(self) -> FloatArray:
+        """The same of all topics, shape (k,): the diagonal of `tangent_covariance`."""
+        return np.asarray(self._of_topics.sum(axis=0))
+
+    @property
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
         return np.asarray(self.variance * self.tangent.reciprocal**2, dtype=np.float64)
@@ -266,10 +271,8 @@ class AtOutlook:
 
     def bias_by_topic(self, damping: float = DAMPING) -> FloatArray:
         """The same of every topic, shape (T, k)."""
-        tangent = self.tangent
-        together = self._together - tangent.topic_slope * self.variance[:, None]
-        scale = tangent.reciprocal / (1.0 + damping * self.relative_variance)
-        return np.asarray(-(together * scale[:, None]), dtype=np.float64)
+        bias = self.tangent.bias(self.factor * self.crossed, self.variance)
+        return np.asarray(bias / (1.0 + damping * self.relative_variance)[:, None])
 
     @cached_property
     def variance(self) -> FloatArray:

@@ -27,6 +27,7 @@ from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_w
 from estimation.core.data.labels import LabelRows, check_grades
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.complete import complete_values, expected_values
+from estimation.core.estimates.ratios import ratios_of_shares
 from estimation.core.inference.equivalence import Negligible
 from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.measures.table import Measure, check_is_measure, document_gains
@@ -127,9 +128,8 @@ class Setting:
     Raises
     ------
     TrialError
-        If the grades do not fit the pool, the budget is out of range, the value of the measure
-        under noisy judgments is no expected utility, the measure has no such intervals, or
-        there is no look.
+        If the grades do not fit the pool, the budget is out of range, the measure has no such
+        intervals, or there is no look.
     PoolError
         If the pool lacks a run of the goal.
     """
@@ -163,10 +163,6 @@ class Setting:
             self.budget, name="budget", most=pairs, of="pairs of the pool", error=TrialError
         )
         check_whole(self.looks, name="looks", error=TrialError)
-        if self.assessors.noise > 0.0 and self.measure.family == "ratio":
-            given = f"not {self.assessors.noise!r}"
-            what = f"{self.measure}, which is no expected utility"
-            raise TrialError(f"noise must be 0 for {what}, {given}")
         if self.interval not in INTERVAL_KINDS:
             kinds = ", ".join(INTERVAL_KINDS)
             raise TrialError(f"interval must be one of {kinds}, not {self.interval!r}")
@@ -197,14 +193,16 @@ class Setting:
     def truth(self) -> FloatArray:
         """Return the value of every run of the pool from all grades, in expectation over noise.
 
+        Of ratio measures: from the share of judgments of each pair that would reach each level of
+        utility, if as many people judged it as one likes.
+
         Returns
         -------
         ndarray of float64, shape (k,)
         """
         pool, measure, best = self.pool, self.measure, self.max_grade
         if measure.family == "ratio":
-            values = complete_values(pool, grades=self.grades, measures=[measure])[0]
-            return np.asarray(values.mean(axis=0))
+            return np.asarray(self._ratios().mean(axis=0))
         stops = measure.family == "query"
         gains = (
             document_gains(measure, max_grade=best)
@@ -214,3 +212,15 @@ class Setting:
         expected = self.assessors.expected(gains)
         values = expected_values(pool, grades=self.grades, measure=measure, gains=expected)
         return np.asarray(values.mean(axis=0))
+
+    def _ratios(self) -> FloatArray:
+        pool, measure = self.pool, self.measure
+        if self.assessors.noise == 0.0:
+            (values,) = complete_values(pool, grades=self.grades, measures=[measure])
+            return np.asarray(values)
+        scale = np.arange(self.max_grade + 1)
+        gain = np.diff(measure.utilities(scale))
+        rising = np.flatnonzero(gain > 0.0)
+        reach = [self.assessors.expected((scale > each).astype(np.float64)) for each in rising]
+        by_grade = np.array(reach).reshape(len(rising), len(scale))
+        return ratios_of_shares(pool, measure, gain=gain[rising], reach=by_grade[:, self.grades])

@@ -106,7 +106,7 @@ from ...estimates.ratio_labels import (
     levels_reached,
 )
 from ...estimates.ratio_lines import Tangent, denominator
-from ...estimates.ratio_moments import label_noise
+from ...estimates.ratio_moments import Disagreement
 from ...inference.ratio_outlook import DAMPING
 from .beyond import Beyond, share_at_most
 from .second_order import SecondMoments, followed, to_second_order
@@ -168,7 +168,7 @@ def estimate_ratio(
         np.stack([column_sums(topic, each, number=topics) for each in labels.reach]),
     )
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
-    bias = _bias(tangent, places, tangent.moved(places, missed), missed, uncertain)
+    bias = _bias(tangent, places, missed, uncertain)
     moved, more = line.moved(places), uncertain * line.at.more(measure)[topic]
     stored, useful = sparse.csr_array(moved), labels.reach.any(axis=0)
     covariance = cross_product(stored, more)
@@ -180,22 +180,24 @@ def estimate_ratio(
     nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
     outside = outside_of(tangent, highest, line.limited.relative_variance)
     off = _by_size(taken, mixed) if measure.name == "nDCG" else (taken + usual) / 2.0
+    counts = weights.of_judged(pairs).on_noise
+    of_labels = Disagreement.of(line.at.tangent, line.labels, rows, places, counts)
+    noise, by_labels = of_labels.covariance, of_labels.bias(measure)
     by_topic = highest + outside - off
     of_line, _ = estimated_reach(frame, weights, line.labels, pairs)
     reach = np.stack([scope.spread(each) for each in of_line])
     products = by_topic
     if useful.any():
-        products = _as_products_say(line, measure, places, moved, uncertain, reach)
+        products = _as_products_say(line, measure, places, uncertain, reach)
         if measure.name == "nDCG":
             by_topic = line.partly(by_topic, reach)
-    by_topic, products = ((1.0 - nothing[:, None]) * each for each in (by_topic, products))
+    some = 1.0 - nothing[:, None]
+    by_topic, products = (some * (each - by_labels) for each in (by_topic, products))
     by_topic, rest = followed(by_topic, products, np.maximum(np.diag(covariance), 0.0))
     left, of_value = ((each - taken).sum(axis=0) for each in (mixed, usual))
     further = np.where(np.abs(of_value) > np.abs(left), of_value, left)
     further = np.where(further < 0.0, -1.0, 1.0) * np.sqrt(further**2 + rest.of_values)
     unsure_of_nothing = (nothing[:, None] * by_topic).sum(axis=0) / 2.0
-    counts = weights.of_judged(pairs).on_noise
-    noise = label_noise(line.at.tangent, line.labels, rows, places, counts)
     found = np.bincount(topic[useful], minlength=topics)
     beyond = Beyond.of(
         scope,
@@ -206,8 +208,8 @@ def estimate_ratio(
         judged=places,
         squares=uncertain * added(labels.gain, missed) ** 2,
     )
-    some = share_at_most(nothing, measure)
-    told_low = beyond.told_low(by_topic, line.at.tangent.by_topic, some)
+    likely = share_at_most(nothing, measure)
+    told_low = beyond.told_low(by_topic, line.at.tangent.by_topic, likely)
     return RatioEstimate(
         estimate=Totals(
             value=by_topic.sum(axis=0),
@@ -297,31 +299,30 @@ def _told_by_steady_slopes(
     What a model expects, as far as the squares are what it expected of them; and what these squares
     say, beside what a model expects, which counts for `EXPECTED` finds. Of nDCG both are this.
     """
-    at, moved = line.limited, line.moved_as_limited(places, moved)
+    at = line.limited
     expected = at.bias_by_topic()
-    steady = _bias(at.tangent, places, moved, line.missed, uncertain, at.relative_variance)
+    steady = _bias(at.tangent, places, line.missed, uncertain, at.relative_variance)
     mixed = (finds * steady + EXPECTED * expected) / (finds + EXPECTED)
     if measure.name == "nDCG":
         return mixed, mixed
-    return line.share_of_expected(moved, uncertain) * expected, mixed
+    return line.share_of_expected(line.moved_freely(places, moved), uncertain) * expected, mixed
 
 
 def _as_products_say(
     line: SteadySlopes,
     measure: Measure,
     places: IntArray,
-    moved: FloatArray,
     uncertain: FloatArray,
     reach: FloatArray,
 ) -> FloatArray:
     """Ratios over T by topic and run, (T, k), to the second order; `reach` is estimated, (L, m)."""
-    at, moved = line.free.tangent, line.moved_freely(places, moved)
+    at = line.free.tangent
     topic, undamped = at.frame.topic[places], np.zeros(len(at.reciprocal))
     squares, number = (
         np.stack([column_sums(topic, each, number=len(undamped)) for each in levels])
         for levels in (uncertain * line.missed**2, line.labels.reach)
     )
-    bias = _bias(at, places, moved, line.missed, uncertain, undamped)
+    bias = _bias(at, places, line.missed, uncertain, undamped)
     return to_second_order(measure, at, reach, SecondMoments(bias, squares, number))
 
 
@@ -335,22 +336,21 @@ def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:
 def _bias(
     tangent: Tangent,
     places: IntArray,
-    moved: FloatArray,
     reach: FloatArray,
     factor: FloatArray,
     relative_variance: FloatArray | None = None,
 ) -> FloatArray:
-    """-Cov(z, D) / D and what a curved D adds, by topic and damped, shape (T, k).
+    """The second-order bias by topic, damped, shape (T, k).
 
-    By the squares of what judged pairs add by surprise: `moved`, (n, k), to the ratios, `reach`,
-    (L, n), to the counts, each `factor` times. These tell the relative variances of D, too, unless
-    it is known better, (T,).
+    By the squares of what judged pairs add by surprise: `reach`, (L, n), to the counts, each
+    `factor` times. These tell the relative variances of D, too, unless it is known better, (T,).
     """
-    topic, topics = tangent.frame.topic[places], len(tangent.frame.sizes)
-    falling = tangent.falling(places, reach) * tangent.reciprocal[topic]
+    frame, falling = tangent.frame, tangent.falling(places, reach)
+    crossed = np.zeros(len(frame.topic))
+    crossed[places] = factor * falling * added(frame.gains.gain, reach)
+    squares, topics = factor * falling**2, len(frame.sizes)
+    variance = column_sums(frame.topic[places], squares, number=topics)
     if relative_variance is None:
-        relative_variance = column_sums(topic, factor * falling**2, number=topics)
-    shape = topics, len(places)
-    sums = sparse.csr_array((factor * falling, (topic, np.arange(len(places)))), shape=shape)
-    damping = 1.0 + DAMPING * relative_variance
-    return np.asarray((tangent.bend - sums @ moved) / damping[:, None], dtype=np.float64)
+        relative_variance = variance * tangent.reciprocal**2
+    bias = tangent.bend + tangent.bias(crossed, variance)
+    return np.asarray(bias / (1.0 + DAMPING * relative_variance)[:, None], dtype=np.float64)

@@ -76,12 +76,6 @@ class SteadySlopes:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
         return self.at.tangent.moved(places, self.missed)
 
-    def moved_as_limited(self, places: IntArray, moved: FloatArray) -> FloatArray:
-        """What `moved` is, (n, k), with slopes that are limited, and not bounded."""
-        if self.limited is not self.free:
-            return self.limited.tangent.moved(places, self.missed)
-        return self.moved_freely(places, moved)
-
     def moved_freely(self, places: IntArray, moved: FloatArray) -> FloatArray:
         """What `moved` is, (n, k), with slopes as they are."""
         if self.at is self.free:
@@ -94,7 +88,7 @@ class SteadySlopes:
         A model that expects too much of pairs expects as much too large a bias. `moved` are by how
         much pairs move every run, (n, k), with slopes that are not bounded.
         """
-        expected = np.diag(self.free.tangent_covariance())
+        expected = self.free.variances
         squares = (uncertain[:, None] * moved**2).sum(axis=0)
         return np.minimum(share_of(squares, of=np.maximum(expected, 0.0)), 1.0)
 
