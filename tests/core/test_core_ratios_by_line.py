@@ -7,9 +7,9 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratio_frames import Frame, Gains
 from estimation.core.estimates.ratio_lines import Tangent
-from estimation.core.inference import ratio_knowledge, ratio_outlook
+from estimation.core.inference import ratio_knowledge, ratio_outlook, second_order
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import ratios, second_order, slopes
+from estimation.core.rounds.adaptive import ratios, slopes
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values

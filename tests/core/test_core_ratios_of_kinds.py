@@ -7,11 +7,13 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratio_frames import Frame, Gains
+from estimation.core.estimates.ratio_labels import Rest
 from estimation.core.estimates.ratio_lines import Tangent
+from estimation.core.inference import second_order
+from estimation.core.inference.second_order import SecondMoments, followed
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive import ratios, second_order
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
-from estimation.core.rounds.adaptive.second_order import Rest, SecondMoments, followed
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.research.simulation import true_values
@@ -70,7 +72,7 @@ def results_of(
 def as_ratios_are(by_topic: np.ndarray, *_: np.ndarray) -> tuple[np.ndarray, Rest]:
     """The twin that knows nothing of the second order."""
     runs = by_topic.shape[1]
-    return by_topic, Rest(np.zeros(runs), np.zeros((runs, runs)))
+    return by_topic, Rest(np.zeros(runs), np.zeros((runs, runs)), np.zeros(runs))
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -5,9 +5,9 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.inference import ratio_outlook
+from estimation.core.inference import ratio_outlook, second_order
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive import ratios, second_order
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values

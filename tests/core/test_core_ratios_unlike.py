@@ -5,8 +5,9 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.inference import second_order
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import ratios, second_order
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values
 from tests.core.test_core_adaptive import played

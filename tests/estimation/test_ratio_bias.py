@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.estimates.ratio_labels import BiasLeft
-from estimation.core.inference import ratio_outlook
-from estimation.core.rounds.adaptive import ratios, second_order
+from estimation.core.inference import ratio_outlook, second_order
+from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
 from tests.estimation.simulations import rows, simulated
 

@@ -34,7 +34,7 @@ class BiasLeft:
         was found. None of rounds drawn at once, whose ratios are of what was found alone.
     apart : ndarray of float64, shape (k, k), or None
         Squares of what differences may be off by as products of finds say, >= 0
-        (`rounds.adaptive.second_order`). None of rounds drawn at once.
+        (`inference.second_order`). None where these say nothing.
     """
 
     of_differences: FloatArray
@@ -53,6 +53,24 @@ class BiasLeft:
             return np.zeros_like(self.of_differences)
         down = self.told_low - np.minimum(self.of_differences, 0.0)
         return np.asarray(np.minimum(down, 0.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """What may be left of second-order terms, and variances of what was followed.
+
+    Attributes
+    ----------
+    of_values : ndarray of float64, shape (k,), >= 0
+        Squares.
+    of_differences : ndarray of float64, shape (k, k), >= 0
+    taken : ndarray of float64, shape (k,)
+        By how much values went up for what was followed.
+    """
+
+    of_values: FloatArray
+    of_differences: FloatArray
+    taken: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +119,8 @@ class RatioEstimate:
         alone. None where errors are about what a model predicted.
     parts : FoundParts or None
         What was found, of samples drawn at once, under nDCG with a cutoff (`ideal_lists`).
+    rest : Rest or None
+        What may be left of second-order terms, of samples drawn at once that tell them.
     """
 
     estimate: Totals
@@ -111,6 +131,7 @@ class RatioEstimate:
     left: BiasLeft | None = None
     gains: FloatArray | None = None
     parts: FoundParts | None = None
+    rest: Rest | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, added, share_of
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    added,
+    column_sums,
+    share_of,
+)
 
 if TYPE_CHECKING:
     from ..measures.table import Measure
@@ -244,6 +252,19 @@ class Tangent:
         above = frame.per_cell(self.slope * added(gains.gain, moved)[frame.place])
         below = frame.per_topic(self.falling(np.arange(len(frame.topic)), moved))
         return np.asarray(self.by_topic + above - self.topic_slope * below[:, None])
+
+    def moments(
+        self, places: IntArray, reach: FloatArray, factor: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Products u_i h_i of the m pairs, (m,), and sums of h_i^2 by topic, (T,).
+
+        Of some pairs with these shares of judgments at each level, (L, n), each `factor` times.
+        """
+        falling, topic = self.falling(places, reach), self.frame.topic[places]
+        crossed = np.zeros(len(self.frame.topic))
+        crossed[places] = factor * falling * added(self.frame.gains.gain, reach)
+        squares = column_sums(topic, factor * falling**2, number=len(self.frame.sizes))
+        return crossed, squares
 
     def bias(self, crossed: FloatArray, variance: FloatArray) -> FloatArray:
         """-Cov(z, D) / D: by how much what moves both parts makes ratios too large, (T, k).

@@ -314,10 +314,9 @@ def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: fl
 
 def _bias(tangent: Tangent) -> FloatArray:
     """-Cov(z, D) / D and what a curved D adds, by topic: the second-order bias, shape (T, k)."""
-    frame, gains = tangent.frame, tangent.frame.gains
-    falling = tangent.falling(np.arange(len(frame.topic)), gains.reach)
-    crossed, falls = gains.spread * gains.utility * falling, gains.spread * falling**2
-    return np.asarray(tangent.bend + tangent.bias(crossed, frame.per_topic(falls)))
+    gains, every = tangent.frame.gains, np.arange(len(tangent.frame.topic))
+    moments = tangent.moments(every, gains.reach, gains.spread)
+    return np.asarray(tangent.bend + tangent.bias(*moments))
 
 
 def _stored(rows: FloatArray) -> SparseMatrix:

@@ -233,9 +233,15 @@ def _bias_left(at: AtOutlook, measure: Measure, found: RatioEstimate) -> BiasLef
     """
     damping = DAMPING_OF_RPREC if measure.name == "Rprec" else DAMPING
     overlooked = found.estimate.value * at.overlooked / (1.0 - at.overlooked)
-    short = at.bias() - found.bias
-    usual, further = short - overlooked, at.bias(damping) - found.bias + short - overlooked
-    return BiasLeft(usual, np.where(np.abs(further) > np.abs(usual), further, usual))
+    rest = found.rest
+    taken = found.bias if rest is None else found.bias + rest.taken
+    short = at.bias() - taken
+    usual, further = short - overlooked, at.bias(damping) - taken + short - overlooked
+    of_values = np.where(np.abs(further) > np.abs(usual), further, usual)
+    if rest is None:
+        return BiasLeft(usual, of_values)
+    of_values = np.where(of_values < 0.0, -1.0, 1.0) * np.sqrt(of_values**2 + rest.of_values)
+    return BiasLeft(usual, of_values, apart=rest.of_differences)
 
 
 def _believed(expected: FloatArray, found: RatioEstimate) -> FloatArray:

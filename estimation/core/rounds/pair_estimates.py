@@ -20,6 +20,7 @@ from ..inference.ideal_lists import IdealLists
 from ..inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from ..inference.ratio_outlook import AtOutlook
 from ..inference.reach import Reach
+from ..inference.second_order import following, of_sample
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
 from .comparison import Comparison
@@ -238,6 +239,9 @@ class _Question:
             expected_bias=at.bias_by_topic(),
             more=at.more(measure),
         )
+        further = of_sample(at, measure, self.outlook, drawn=drawn, rows=self.rows)
+        if further is not None:
+            found = following(found, further)
         of_lists = None
         if found.parts is not None and at.factor.any():
             ideal = IdealLists.of(pool, measure, drawn, self.rows, self.outlook)

@@ -108,8 +108,8 @@ from ...estimates.ratio_labels import (
 from ...estimates.ratio_lines import Tangent, denominator
 from ...estimates.ratio_moments import Disagreement
 from ...inference.ratio_outlook import DAMPING
+from ...inference.second_order import SecondMoments, followed, to_second_order
 from .beyond import Beyond, share_at_most
-from .second_order import SecondMoments, followed, to_second_order
 
 if TYPE_CHECKING:
     from ...arrays import IntArray
@@ -316,14 +316,9 @@ def _as_products_say(
     reach: FloatArray,
 ) -> FloatArray:
     """Ratios over T by topic and run, (T, k), to the second order; `reach` is estimated, (L, m)."""
-    at = line.free.tangent
-    topic, undamped = at.frame.topic[places], np.zeros(len(at.reciprocal))
-    squares, number = (
-        np.stack([column_sums(topic, each, number=len(undamped)) for each in levels])
-        for levels in (uncertain * line.missed**2, line.labels.reach)
-    )
-    bias = _bias(at, places, line.missed, uncertain, undamped)
-    return to_second_order(measure, at, reach, SecondMoments(bias, squares, number))
+    at, reached = line.free.tangent, line.labels.reach
+    found = SecondMoments.of(at, places, missed=line.missed, reached=reached, uncertain=uncertain)
+    return to_second_order(measure, at, reach, found)
 
 
 def _by_size(bias: FloatArray, other: FloatArray) -> FloatArray:
@@ -345,11 +340,7 @@ def _bias(
     By the squares of what judged pairs add by surprise: `reach`, (L, n), to the counts, each
     `factor` times. These tell the relative variances of D, too, unless it is known better, (T,).
     """
-    frame, falling = tangent.frame, tangent.falling(places, reach)
-    crossed = np.zeros(len(frame.topic))
-    crossed[places] = factor * falling * added(frame.gains.gain, reach)
-    squares, topics = factor * falling**2, len(frame.sizes)
-    variance = column_sums(frame.topic[places], squares, number=topics)
+    crossed, variance = tangent.moments(places, reach, factor)
     if relative_variance is None:
         relative_variance = variance * tangent.reciprocal**2
     bias = tangent.bend + tangent.bias(crossed, variance)
