@@ -15,10 +15,10 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.ratio_labels import RatioEstimate
 from estimation.core.estimates.ratios import estimate_ratios
-from estimation.core.inference import second_order
+from estimation.core.inference import drawn_at_once, second_order
+from estimation.core.inference.drawn_at_once import following, of_sample
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.ratio_outlook import AtOutlook
-from estimation.core.inference.second_order import following, of_sample
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
@@ -161,7 +161,7 @@ def test_what_topics_do_not_tell_surely_is_not_followed(estimated, monkeypatch) 
     topics, _ = found.by_topic.shape
     off = np.where(np.arange(topics) % 2 == 0, 40.0, -30.0)[:, None] * error / topics
     assert following(found, found.by_topic + off) is found
-    monkeypatch.setattr(second_order, "SURE_OF_ALL", 0.0)
+    monkeypatch.setattr(drawn_at_once, "SURE_OF_ALL", 0.0)
     assert following(found, found.by_topic + off) is not found
 
 

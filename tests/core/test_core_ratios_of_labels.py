@@ -10,7 +10,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.complete import complete_values
-from estimation.core.estimates.ratio_moments import Disagreement
+from estimation.core.estimates.ratio_moments import RatioNoise
 from estimation.core.estimates.ratios import judged_ratios, ratios_of_shares
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
@@ -62,7 +62,7 @@ def off_by(world: tuple[Pool, np.ndarray], measure: Measure) -> np.ndarray:
 def test_what_disagreement_moves_values_by_is_taken_off(world) -> None:
     ap = parse_measure("AP")
     told = off_by(world, ap)
-    with mock.patch.object(Disagreement, "bias", return_value=0.0):
+    with mock.patch.object(RatioNoise, "bias", return_value=0.0):
         untold = off_by(world, ap)
     error = told.std() / np.sqrt(TRIALS)
     assert abs(told.mean()) < 3.0 * error

@@ -179,19 +179,6 @@ def _ideal(frame: Frame, measure: Measure) -> Denominator:
     return Denominator((gain * value).sum(axis=0), slope, (gain * bend).sum(axis=0))
 
 
-def bend_by_noise(frame: Frame, measure: Measure, noise: FloatArray) -> FloatArray:
-    """What errors of counts with more variance, (L, T), make denominators be more by, (T,).
-
-    Ideal lists bend, and counts are the denominators of other ratios.
-    """
-    if measure.name != "nDCG":
-        return np.zeros(len(frame.sizes))
-    counts = Counts.of(frame)
-    more = np.sqrt(counts.error**2 + noise)
-    bend = _bent_by(more, counts, measure) - _bent_by(counts.error, counts, measure)
-    return np.asarray((frame.gains.gain[:, None] * bend).sum(axis=0))
-
-
 def _bent_by(error: FloatArray, counts: Counts, measure: Measure) -> FloatArray:
     """By how much errors of counts, (L, T), make discounts of their first ranks too large."""
     value = discounted(measure, counts.number)
@@ -252,6 +239,19 @@ class Tangent:
         above = frame.per_cell(self.slope * added(gains.gain, moved)[frame.place])
         below = frame.per_topic(self.falling(np.arange(len(frame.topic)), moved))
         return np.asarray(self.by_topic + above - self.topic_slope * below[:, None])
+
+    def bend_by(self, measure: Measure, noise: FloatArray) -> FloatArray:
+        """Bias of the value as counts have so much more variance, (L, T), by how ideal lists bend.
+
+        Counts are the denominators of other ratios. Shape (T, k).
+        """
+        if measure.name != "nDCG":
+            return np.zeros_like(self.by_topic)
+        counts = Counts.of(self.frame)
+        more = np.sqrt(counts.error**2 + noise)
+        bend = _bent_by(more, counts, measure) - _bent_by(counts.error, counts, measure)
+        of_list = (self.frame.gains.gain[:, None] * bend).sum(axis=0) * self.reciprocal
+        return np.asarray(-self.by_topic * of_list[:, None])
 
     def moments(
         self, places: IntArray, reach: FloatArray, factor: FloatArray

@@ -12,7 +12,6 @@ from scipy import sparse
 from ..arrays import added, column_sums
 from ..data.labels import expected_by_grade
 from .products import cross_product
-from .ratio_lines import bend_by_noise
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Disagreement:
+class RatioNoise:
     """What disagreement between assessors does to k ratios over T topics.
 
     Attributes
@@ -52,7 +51,7 @@ class Disagreement:
         rows: LabelRows,
         places: IntArray,
         factor: FloatArray,
-    ) -> Disagreement:
+    ) -> RatioNoise:
         """Add up what is estimated of n judged pairs.
 
         Parameters
@@ -104,9 +103,9 @@ class Disagreement:
         tangent, frame = self.tangent, self.tangent.frame
         if measure.name == "Rprec" or not self.told.any():
             return np.zeros_like(tangent.by_topic)
-        bend = bend_by_noise(frame, measure, self.counts) * tangent.reciprocal
         moved = tangent.bias(self.told * self.crossed, frame.per_topic(self.told * self.falling))
-        return np.asarray(np.minimum(moved - tangent.by_topic * bend[:, None], tangent.by_topic))
+        bias = moved + tangent.bend_by(measure, self.counts)
+        return np.asarray(np.minimum(bias, tangent.by_topic))
 
 
 def by_denominators(tangent: Tangent, together: FloatArray, variance: FloatArray) -> FloatArray:

@@ -56,7 +56,7 @@ in AP at an sd of 0.012, by what was found alone.
 
 Where assessors disagree, what they disagree by moves numerators and denominators as well, and is
 known from pairs with two judgments: the same formula takes it off, whole, of AP and nDCG
-(`ratio_moments.Disagreement`). Cranfield to rank 10, all pairs judged, every fourth judgment of a
+(`ratio_moments.RatioNoise`). Cranfield to rank 10, all pairs judged, every fourth judgment of a
 relevant document and every fiftieth of another wrong, by how much values of AP (.30) and nDCG@10
 (.50) are off, root mean square over the runs of means of 60 trials: two judgments each .0027 and
 .0027 without, .0018 and .0017 with it; four .0012 and .0015, .0004 and .0003.
@@ -89,7 +89,7 @@ from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
 from .ratio_frames import MANY, DrawChances, Frame, Gains
 from .ratio_labels import FoundParts, RatioEstimate, ReachedLevels, deviations, levels_reached
 from .ratio_lines import Tangent
-from .ratio_moments import Disagreement
+from .ratio_moments import RatioNoise
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -145,7 +145,7 @@ def estimate_ratios(
         for each in (_bias(tangent), expected_bias * (found > 0)[:, None])
     )
     often = 1.0 / drawn.inclusion[drawn.pair]
-    of_labels = Disagreement.of(tangent, labels, rows, places, often)
+    of_labels = RatioNoise.of(tangent, labels, rows, places, often)
     noise, by_labels = of_labels.covariance, of_labels.bias(measure)
     bias = np.minimum((squared + expected) / 2.0 + by_labels, tangent.by_topic)
     by_topic = tangent.by_topic - bias
@@ -219,7 +219,7 @@ class JudgedRatios:
         Of every topic and run; 0 for topics without a judgment. Where assessors of a pair
         disagree, the function of its mean utility that stands in the module's text, less its bias.
     deviation : ndarray of float64, shape (m, k)
-        Disagreement between assessors: sum over a topic's rows of d_j d_l estimates, by the delta
+        RatioNoise between assessors: sum over a topic's rows of d_j d_l estimates, by the delta
         method, the covariance that it gives the topic's values of runs j and l.
     topic : ndarray of int64, shape (m,)
         The topic of each row, ascending.
@@ -246,7 +246,7 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
     places = _places(useful, len(judged))
     found = deviations(tangent, labels, placed, places)
-    noise = Disagreement.of(tangent, labels, placed, places, np.ones(len(judged)))
+    noise = RatioNoise.of(tangent, labels, placed, places, np.ones(len(judged)))
     topics = len(pool.topics)
     return JudgedRatios(
         value=(tangent.by_topic - noise.bias(measure)) * topics,

@@ -27,16 +27,6 @@ is not would bring more noise than it takes bias off, and what is small more of 
 (Cranfield, nDCG@10, half of the pool judged: .0046, 4.4 standard errors, where values are right).
 Of the square of what is left, less its own sampling variance, intervals allow for what is positive,
 and for the sampling variance of what was followed. Nothing is left where all is judged.
-
-Samples drawn at once say the same, what a pair adds by surprise being 1/pi of its label. There it
-matters where relevant documents are scattered below the top: most topics have none of them in the
-sample and few have one that counts for very many, ratios of estimates are far too high, and no
-series of *their* errors converges; this one goes by what the model is wrong about. (Cranfield, 3 %
-of all other documents relevant, 8 000 pairs: AP told .28 for .14, no run covered.) But what is
-expected knows no topics there, and may be wrong about all alike (TREC-8, AP, 5 %: .024 too low,
-where values are right), so that all runs are followed together or none is: where the mean of the
-squares is beyond `SURE_OF_ALL` standard errors and `NOTABLE_OF_ALL` of the values, wholly from a
-`RAMP` more; and what is not followed is not believed.
 """
 
 from __future__ import annotations
@@ -50,24 +40,17 @@ from scipy import sparse
 from ..arrays import column_sums, share_of
 from ..estimates.products import gram
 from ..estimates.ratio_frames import Frame
-from ..estimates.ratio_labels import Rest, by_levels
-from ..estimates.ratio_lines import Counts, Numerator, Tangent, discounted
+from ..estimates.ratio_labels import Rest
+from ..estimates.ratio_lines import Counts, Numerator, discounted
 from .intervals import difference_variances
-from .ratio_outlook import levels_of
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
-    from ..data.labels import LabelRows
-    from ..estimates.drawn import Drawn
-    from ..estimates.ratio_labels import RatioEstimate
+    from ..estimates.ratio_lines import Tangent
     from ..measures.table import Measure
-    from .outlook import Outlook
-    from .ratio_outlook import AtOutlook
 
 SURE, NOTABLE = 3.0, 2.0  # standard errors: its own, and those of the value
-SURE_OF_ALL, NOTABLE_OF_ALL, RAMP = 3.5, 1.0, 0.25
 LEAST_TOPICS = 20  # that tell a sampling variance
-LEAST_VARIANCE = 0.02  # relative, of the denominators of topics, mean
 
 
 def followed(
@@ -85,46 +68,21 @@ def followed(
         Of the values, as squares of what was found tell.
     """
     off = further - by_topic
-    squares, chance = _told(off)
+    squares, chance = sums_told(off)
     least = np.maximum(SURE**2 * np.diag(chance), NOTABLE**2 * variance)
     share = share_of(np.maximum(squares - least, 0.0), of=squares)
     if len(off) < LEAST_TOPICS:
         return by_topic, Rest(0.0 * share, 0.0 * chance, 0.0 * share)
-    return by_topic + share * off, _rest(off.sum(axis=0), chance, share, np.ones(len(share)))
+    return by_topic + share * off, rest_of(off.sum(axis=0), chance, share, np.ones(len(share)))
 
 
-def following(found: RatioEstimate, further: FloatArray) -> RatioEstimate:
-    """What a sample drawn at once says of ratios, where it follows their second order, (T, k).
-
-    All runs do alike, by the means of their squares and variances.
-    """
-    off = further - found.by_topic
-    squares, chance = _told(off)
-    square, spread = squares.mean(), float(np.diag(chance).mean())
-    variance = float(np.maximum(np.diag(found.estimate.covariance), 0.0).mean())
-    least = max(SURE_OF_ALL**2 * spread, NOTABLE_OF_ALL**2 * variance)
-    if len(off) < LEAST_TOPICS or square <= least:
-        return found
-    beyond = np.sqrt(square / least) - 1.0 if least > 0.0 else RAMP
-    share = np.full(len(squares), min(beyond / RAMP, 1.0) * (1.0 - spread / square))
-    rest = _rest(off.sum(axis=0), chance, share, share)
-    by_topic = found.by_topic + share * off
-    return replace(
-        found,
-        estimate=replace(found.estimate, value=by_topic.sum(axis=0)),
-        by_topic=by_topic,
-        bias=found.bias - rest.taken,
-        rest=rest,
-    )
-
-
-def _told(off: FloatArray) -> tuple[FloatArray, FloatArray]:
+def sums_told(off: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Squares of sums over topics, (k,), and the covariance of the sums, as topics tell it."""
     chance = gram(sparse.csr_array(off - off.mean(axis=0)))
     return np.asarray(off.sum(axis=0) ** 2), chance
 
 
-def _rest(total: FloatArray, chance: FloatArray, share: FloatArray, believed: FloatArray) -> Rest:
+def rest_of(total: FloatArray, chance: FloatArray, share: FloatArray, believed: FloatArray) -> Rest:
     """What may be left of sums if such a share of each is followed, as far as it is believed."""
     left, of_left, taken = (1.0 - share) * total, _times(1.0 - share, chance), _times(share, chance)
     squares = np.subtract.outer(left, left) ** 2 - difference_variances(of_left)
@@ -187,39 +145,6 @@ class SecondMoments:
             for levels in (uncertain * missed**2, reached)
         )
         return cls(at.bias(*at.moments(places, missed, uncertain)), squares, number)
-
-
-def of_sample(
-    at: AtOutlook, measure: Measure, outlook: Outlook, *, drawn: Drawn, rows: LabelRows
-) -> FloatArray | None:
-    """Return what a sample drawn at once says of ratios over T to the second order, (T, k).
-
-    None where denominators are known so well that ratios of estimates say it, of draws by topic,
-    whose pairs are not as good as independent, and where nothing was found.
-
-    Parameters
-    ----------
-    at : AtOutlook
-    measure, outlook : Measure, Outlook
-        Those of `at`.
-    drawn : Drawn
-    rows : LabelRows
-        Judgments of the drawn pairs, `pair` counting positions in `drawn.pair`.
-    """
-    levels, gain = levels_of(measure, outlook)
-    labels = by_levels(rows, len(drawn.pair), gain, outlook.grades[1:][levels])
-    known = at.relative_variance.mean() < LEAST_VARIANCE
-    if known or drawn.stratum is not None or not labels.reach.any():
-        return None
-    frame, inclusion = at.tangent.frame, drawn.inclusion[drawn.pair]
-    reach, estimated = frame.gains.reach.copy(), np.zeros_like(frame.gains.reach)
-    reach[:, drawn.pair] = labels.reach
-    estimated[:, drawn.pair] = missed = labels.reach / inclusion
-    tangent = Tangent.of(replace(frame, gains=replace(frame.gains, reach=reach)), measure)
-    found = SecondMoments.of(
-        tangent, drawn.pair, missed=missed, reached=labels.reach, uncertain=1.0 - inclusion
-    )
-    return to_second_order(measure, tangent, estimated, found)
 
 
 def to_second_order(

@@ -14,13 +14,13 @@ from ..estimates.difference import difference_estimate
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..estimates.topic_sums import TopicSums
+from ..inference.drawn_at_once import following, of_sample
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import RunBounds, guarantee
 from ..inference.ideal_lists import IdealLists
 from ..inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from ..inference.ratio_outlook import AtOutlook
 from ..inference.reach import Reach
-from ..inference.second_order import following, of_sample
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
 from .comparison import Comparison

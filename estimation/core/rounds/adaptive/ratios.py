@@ -106,7 +106,7 @@ from ...estimates.ratio_labels import (
     levels_reached,
 )
 from ...estimates.ratio_lines import Tangent, denominator
-from ...estimates.ratio_moments import Disagreement
+from ...estimates.ratio_moments import RatioNoise
 from ...inference.ratio_outlook import DAMPING
 from ...inference.second_order import SecondMoments, followed, to_second_order
 from .beyond import Beyond, share_at_most
@@ -181,7 +181,7 @@ def estimate_ratio(
     outside = outside_of(tangent, highest, line.limited.relative_variance)
     off = _by_size(taken, mixed) if measure.name == "nDCG" else (taken + usual) / 2.0
     counts = weights.of_judged(pairs).on_noise
-    of_labels = Disagreement.of(line.at.tangent, line.labels, rows, places, counts)
+    of_labels = RatioNoise.of(line.at.tangent, line.labels, rows, places, counts)
     noise, by_labels = of_labels.covariance, of_labels.bias(measure)
     by_topic = highest + outside - off
     of_line, _ = estimated_reach(frame, weights, line.labels, pairs)
