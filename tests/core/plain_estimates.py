@@ -6,9 +6,10 @@ or its covariance, but of ratios, whose bias what is expected tells, and there i
 `test_core_plain_estimates.py` holds that what is left is the same to the bit.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,7 +53,7 @@ class Uncompared:
 
 def nothing(*_: object, **__: object) -> Any:
     """In place of what is worked out for intervals, whatever it is asked for."""
-    return SimpleNamespace(over=nothing, effective_sample_size=nothing)
+    return SimpleNamespace(over=nothing, effective_sample_size=nothing, covariance=nothing)
 
 
 def estimate_itself(estimate: Any, *_: object) -> Any:
@@ -61,20 +62,20 @@ def estimate_itself(estimate: Any, *_: object) -> Any:
 
 
 class FittedForRatios:
-    """In place of an outlook: fitted when ratios ask for it."""
+    """In place of an outlook: fitted when ratios ask for it, once."""
 
-    def __init__(self, *sample: Any, **best: Any) -> None:
-        self._sample, self._best = sample, best
-        self._scope: Scope | None = None
+    def __init__(self, fit: Callable[[], Any]) -> None:
+        self._fit = cache(fit)
+
+    @classmethod
+    def to(cls, *sample: Any, **best: Any) -> "FittedForRatios":
+        return cls(lambda: fit_outlook(*sample, **best))
 
     def over(self, scope: Scope) -> "FittedForRatios":
-        self._scope = scope
-        return self
+        return FittedForRatios(lambda: self._fit().over(scope))
 
     def __getattr__(self, name: str) -> Any:
-        fitted: Any = fit_outlook(*self._sample, **self._best)
-        fitted = fitted if self._scope is None else fitted.over(self._scope)
-        return getattr(fitted, name)
+        return getattr(self._fit(), name)
 
 
 WITH_MODELS = {"limits_of_sums": estimate_itself, "limits_of_ratios": estimate_itself}
@@ -82,8 +83,9 @@ LIMITS = WITH_MODELS | {"limits_by_squares": estimate_itself}
 LEFT_OUT = {
     pair_estimates: {
         "Comparison": Uncompared,
+        "IdealLists": SimpleNamespace(of=nothing),
         "Reach": nothing,
-        "fit_outlook": FittedForRatios,
+        "fit_outlook": FittedForRatios.to,
         "fit_residuals": nothing,
         "knowledge_at": nothing,
         "unseen": nothing,
