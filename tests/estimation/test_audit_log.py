@@ -14,14 +14,26 @@ from estimation.services import pausing, rounds
 from judging.models import Campaign, Pair
 from judging.services import seen, uploads
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture
-def second(organizer: Client) -> Campaign:
+def organizer() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def second(organizer: Client, kept: Kept) -> Campaign:
     """A campaign whose rounds and batches have other row ids than numbers, with one discarded."""
+    made = kept("two campaigns", _second)
+    organizer.force_login(made.created_by)
+    return made
+
+
+def _second() -> Campaign:
     for slug in ("first", "second"):
         made = evaluation.with_material(slug=slug)
         row = evaluation.drawn(made, batch_size=20)
@@ -29,7 +41,6 @@ def second(organizer: Client) -> Campaign:
         pausing.pause(row=row, by=made.created_by)
         rounds.discard(row=evaluation.drafted(made, seed="u"), by=made.created_by)
         evaluation.drafted(made, seed="v")
-        organizer.force_login(made.created_by)
     return made
 
 
