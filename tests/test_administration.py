@@ -30,7 +30,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.kept import Kept
 from tests.support.pages import as_role, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -75,6 +75,7 @@ def test_nobody_else_has_work_done_again(judged: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_campaigns_are_found_by_name_address_and_owner(judged: Campaign, admin: Client) -> None:
     other = factories.campaign(slug="quite-another")
     there = reverse("site-campaigns")
@@ -87,6 +88,7 @@ def test_campaigns_are_found_by_name_address_and_owner(judged: Campaign, admin: 
     assert found("nothing like it") == set()
 
 
+@pytest.mark.on_both
 def test_a_campaign_is_told_with_what_is_judged_and_its_size(
     judged: Campaign, admin: Client
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_file_that_no_row_names_is_found_once_it_is_old(judged: Campaign) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_file_that_is_gone_is_missed(judged: Campaign, admin: Client) -> None:
     run = judged.runs.all()[0]
     type(run).objects.filter(pk=run.pk).update(file="runs/gone")
@@ -289,6 +292,7 @@ def test_a_period_without_work_is_told(name: str, judged: Campaign, admin: Clien
     )
 
 
+@pytest.mark.on_both
 def test_agreement_is_that_of_every_two_labels(judged: Campaign) -> None:
     doubled = Judgment.objects.filter(assignment__pair__judged=2, revision=1).order_by("pk")
     changed = doubled[0]

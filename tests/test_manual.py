@@ -14,7 +14,7 @@ from judging.templatetags.site import CHAPTERS, PLACES, REFUSED
 from tests.support import factories
 from tests.support.site import REPO
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 DOCS = REPO / "docs"
 
 

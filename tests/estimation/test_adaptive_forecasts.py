@@ -93,7 +93,6 @@ def test_a_round_that_is_judged_is_told_what_lies_beyond(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_the_same_batches_are_drawn_as_without_a_forecast(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

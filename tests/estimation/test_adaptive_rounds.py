@@ -122,7 +122,6 @@ def test_other_judgments_give_another_plan(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_one_batch_is_a_poisson_sample(campaign: Campaign) -> None:
     other = evaluation.with_material(slug="other")
     whole = {**ADAPTIVE, "batch_size": 60}
@@ -161,7 +160,6 @@ def test_costs_are_what_is_spent(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_predicted_grades_are_what_the_model_learns_from(campaign: Campaign) -> None:
     brought = grades(campaign)
     row = evaluation.drawn(campaign, **ADAPTIVE, predictions="judge")
@@ -199,7 +197,6 @@ def correct(row: Round, number: int, grade: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
     row, before, planned = two_batches, latest(two_batches), by_batch(two_batches)
     file = row.sample_file
@@ -213,7 +210,6 @@ def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_a_campaign_that_closes_early_keeps_the_numbers_of_its_complete_batches(
     two_batches: Round,
 ) -> None:
@@ -270,7 +266,6 @@ def _without_a_pair(found: AdaptiveRound) -> AdaptiveRound:
     return replace(found, sample=replace(found.sample, **columns))
 
 
-@pytest.mark.on_both
 def test_recompute_follows_every_batch(two_batches: Round, capsys: pytest.CaptureFixture) -> None:
     call_command("recompute")
     Round.objects.filter(pk=two_batches.pk).update(seed="another", design={})
@@ -329,7 +324,6 @@ def test_the_preview_says_what_it_promises(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_reports_say_how_it_was_drawn(two_batches: Round) -> None:
     row = judge_all(two_batches)
     reports.request(row=row, by=row.created_by)

@@ -19,7 +19,7 @@ from judging.services.members import create_token
 from tests.support import rest
 from tests.support.kept import Kept
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 TRANSACTION = re.compile(r"BEGIN|COMMIT|SAVEPOINT|RELEASE")
 ASSESSORS = ("anna", "ben", "cem")
@@ -66,6 +66,7 @@ def get(client: rest.RestClient, url: str) -> Any:
     return answer.json()
 
 
+@pytest.mark.on_both
 def test_material_as_it_was_uploaded(organizer: rest.RestClient, base: str) -> None:
     uploads = get(organizer, f"{base}uploads/")["results"]
     assert {row["state"] for row in uploads} == {"accepted"}
@@ -103,6 +104,7 @@ def test_check_only_loads_nothing(organizer: rest.RestClient, base: str) -> None
     assert get(organizer, f"{base}runs/") == before
 
 
+@pytest.mark.on_both
 def test_round_from_draft_to_drawn(organizer: rest.RestClient, base: str) -> None:
     made = organizer.post(f"{base}rounds/", {**rest.ROUND, "goal": "pair"}, format="json")
     assert (made.status_code, made.json()["errors"][0]["field"]) == (400, "run")
@@ -137,6 +139,7 @@ def test_upload_that_a_drafted_round_names_stays(organizer: rest.RestClient) -> 
     assert len(get(organizer, f"{base}runs/")) == rest.RUNS
 
 
+@pytest.mark.on_both
 def test_from_first_judgment_to_reports(
     organizer: rest.RestClient, base: str, assessors: list[rest.RestClient]
 ) -> None:
@@ -256,6 +259,7 @@ LISTS = (
 )  # fmt: skip
 
 
+@pytest.mark.on_both
 def test_lists_take_few_queries(
     organizer: rest.RestClient,
     base: str,
@@ -268,6 +272,7 @@ def test_lists_take_few_queries(
             assert organizer.get(f"{base}{address}").status_code == 200, address
 
 
+@pytest.mark.on_both
 def test_the_campaign_list_takes_few_queries(
     organizer: rest.RestClient, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

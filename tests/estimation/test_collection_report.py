@@ -61,7 +61,6 @@ def latest_report(row: Round) -> Report:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_it_holds_the_batches_of_the_estimates_and_no_more(judged: Round) -> None:
     shown = latest(judged)
     found = content_of(collection_report(judged))
@@ -275,7 +274,6 @@ def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, metho
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign: Campaign) -> None:
     assert content_of(collection_report(judged)).seeds == (None,)
     judge_all(campaign, judged)
@@ -283,7 +281,6 @@ def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_a_seed_is_kept_back_while_any_round_has_batches_left_by_it(campaign: Campaign) -> None:
     """The first round is complete; another with its seed is not, or only drafted."""
     first = evaluation.drawn(campaign, seed="s")

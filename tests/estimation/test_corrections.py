@@ -17,7 +17,7 @@ from judging.signals import batch_completed, judgment_corrected
 from tests.support import evaluation, factories
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -221,6 +221,7 @@ def test_planned_batches_of_an_active_round_stay_as_they_are(campaign: Campaign)
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.on_both
 def test_corrections_at_the_same_moment_are_both_in_the_numbers(complete: Round) -> None:
     found = [judgment_of_batch(complete, number) for number in (1, 2, 3)]
     errors: list[Exception] = []
@@ -249,6 +250,7 @@ def test_corrections_at_the_same_moment_are_both_in_the_numbers(complete: Round)
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.on_both
 def test_a_correction_that_overlaps_with_the_end_of_the_batch_is_in_the_numbers(
     campaign: Campaign,
 ) -> None:

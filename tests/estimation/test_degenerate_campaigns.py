@@ -258,22 +258,24 @@ HARD = (
 )  # fmt: skip
 """With every method; the others only with the usual one."""
 FAST = ("all grades 0", "one run, one topic, one document")
-ON_BOTH = "a topic without any document"
-"""Under PostgreSQL every method with this case; and what is refused, with the usual one."""
+MET = "a topic without any document"
+"""The hard case that every method meets."""
+ON_BOTH = {("budget 1", "poisson"), *((MET, method) for method in ("query", "active", "adaptive"))}
+"""Under PostgreSQL what is refused, and the methods that store rows of their own."""
 
 
 def marks(name: str, method: str) -> list[pytest.MarkDecorator]:
     usual = method == "poisson"
     return [
         *([] if usual and name in FAST else [pytest.mark.slow]),
-        *([] if usual and name == "budget 1" else [pytest.mark.sqlite_only][name == ON_BOTH :]),
+        *([] if (name, method) in ON_BOTH else [pytest.mark.sqlite_only]),
     ]
 
 
 def chosen(name: str, method: str) -> bool:
-    """Of other methods than the usual one every fourth hard case, another one for each of them and
-    the one that both databases have; at length, all."""
-    if method == "poisson" or name == ON_BOTH or LONG:
+    """Of other methods than the usual one every fourth hard case, another one for each of them, and
+    one that all have; at length, all."""
+    if method == "poisson" or name == MET or LONG:
         return True
     return (list(CASES).index(name) + list(METHODS).index(method)) % 4 == 0
 

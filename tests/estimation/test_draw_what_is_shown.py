@@ -181,7 +181,6 @@ def test_every_choice_is_part_of_the_name(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_the_service_draws_no_other_design_than_the_named_one(
     drafted: Round, campaign: Campaign
 ) -> None:

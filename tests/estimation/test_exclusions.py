@@ -18,7 +18,7 @@ from tests.core.length import bounded
 from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 METHODS = ["poisson", "iid", "adaptive", "priority"]
 
@@ -90,6 +90,7 @@ def values(shown: EstimateSet) -> dict[tuple[str, str], tuple[float, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [1, 2])
+@pytest.mark.on_both
 def test_all_is_as_if_the_person_had_never_judged(campaign: Campaign, labels: int) -> None:
     row = evaluation.drawn(campaign, labels=labels, extra_share=0.0)
     factories.assessors(campaign, "mallory")

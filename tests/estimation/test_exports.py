@@ -27,7 +27,7 @@ from judging.services import judgments, pseudonyms
 from tests.support import evaluation, factories
 from tests.support.pages import address, as_role, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 JUDGED_BY = {"anna", "ben"}
 
 
@@ -336,6 +336,7 @@ class _Pair:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_file_refused_before_is_made_once_it_can_be(
     judged: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:

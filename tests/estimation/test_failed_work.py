@@ -206,6 +206,7 @@ def test_work_of_other_campaigns_is_out_of_reach(campaign: Campaign, active: Rou
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["preview", "decide-rest", "judge-from-qrels", "upload"])
+@pytest.mark.sqlite_only
 def test_other_work_has_its_button_where_its_result_is_missed(
     kind: str, campaign: Campaign, organizer: Client
 ) -> None:
@@ -232,6 +233,7 @@ def test_other_work_has_its_button_where_its_result_is_missed(
     assert "has not failed" in twice.content.decode()
 
 
+@pytest.mark.sqlite_only
 def test_a_report_that_failed_is_asked_for_with_the_button_that_is_there(
     judged: Round, organizer: Client
 ) -> None:
@@ -245,6 +247,7 @@ def test_a_report_that_failed_is_asked_for_with_the_button_that_is_there(
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_a_draw_that_failed_is_asked_for_at_its_round(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -71,7 +71,6 @@ def test_nor_a_preview(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_nor_a_probability(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     row = evaluation.drafted(campaign)
     draw = drawing.draw
@@ -113,7 +112,6 @@ def test_margins_may_be_infinite_but_must_be_numbers() -> None:
     ],
     ids=str,
 )
-@pytest.mark.on_both
 def test_extreme_choices_give_numbers_throughout(
     campaign: Campaign, choices: dict[str, Any]
 ) -> None:

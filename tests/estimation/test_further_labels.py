@@ -24,7 +24,7 @@ from judging.services import judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 ASKED = {"extra_share": 0.2, "further": 0.8, "budget": 100, "batch_size": 50}
 ADAPTIVE = ASKED | {"method": "adaptive", "measure": "DCG@5", "reported": ["P@5"], "batch_size": 25}
 
@@ -99,6 +99,7 @@ def test_numbers_rest_on_the_chances_and_the_published_collection_gives_the_same
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_recomputed_from_scratch_the_numbers_are_the_same(campaign: Campaign) -> None:
     row = drawn(campaign, **ADAPTIVE)
     judge_all(campaign)
@@ -156,6 +157,7 @@ def test_later_rounds_say_why_such_a_round_does_not_count_with_them(campaign: Ca
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_corrections_change_numbers_and_no_number_of_labels(campaign: Campaign) -> None:
     row = drawn(campaign, **ASKED)
     judge_all(campaign)

@@ -17,7 +17,7 @@ from judging.services import campaigns
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 TABLE = ReachedByBudget(
     (
@@ -135,6 +135,7 @@ def test_an_extension_that_is_too_small_is_told_beside_what_is_known(
     assert "knows now" not in organizer.get(there).json()["text"]
 
 
+@pytest.mark.on_both
 def test_after_everything_was_judged_a_smaller_round_is_planned_and_ends_by_itself(
     campaign: Campaign, organizer: Client, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
@@ -159,6 +160,7 @@ def test_after_everything_was_judged_a_smaller_round_is_planned_and_ends_by_itse
     assert later.estimate_sets.exists()
 
 
+@pytest.mark.on_both
 def test_a_draft_campaign_opens_no_batch_before_it_is_opened(
     campaign: Campaign, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:

@@ -32,7 +32,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.kept import Kept
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 THREE = ("anna", "ben", "cara")
 
 
@@ -62,6 +62,7 @@ def _disputed(campaign: Campaign) -> Round:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_it_is_that_of_the_labels_that_estimates_rest_on(disputed: Round) -> None:
     shown = latest(disputed)
     labels = judging.labels(draws_behind(shown).values("pair"))

@@ -37,7 +37,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 
 @pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query"])
-@pytest.mark.on_both
 def test_a_copy_that_joins_has_the_value_of_its_twin(campaign: Campaign, method: str) -> None:
     row = evaluation.drawn(campaign, method=method, reported=["P@10", "AP"])
     evaluation.judge(campaign, 45)
@@ -200,7 +199,6 @@ def test_uploads_that_bring_no_run_make_nothing_due(judged: Round, campaign: Cam
     assert Job.objects.get(kind="recompute", target=judged.pk).requested == requested
 
 
-@pytest.mark.on_both
 def test_runs_that_join_together_are_one_recompute(judged: Round, campaign: Campaign) -> None:
     count = judged.estimate_sets.count()
     read = []
@@ -226,7 +224,6 @@ def test_measures_of_predictions_keep_the_scores(campaign: Campaign) -> None:
     assert (twin.value, twin.support) == (copy.value, copy.support)
 
 
-@pytest.mark.on_both
 def test_topics_that_were_added_since_stay_outside(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

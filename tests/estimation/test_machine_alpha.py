@@ -27,7 +27,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.evaluation import SMALL
 from tests.support.pages import text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 Says = Callable[[str, str], int]
 
 
@@ -81,6 +81,7 @@ def one_by_one(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_it_is_that_of_the_rows_one_by_one_as_judged_and_by_the_draw(
     campaign: Campaign, settings: Any, organizer: Client
 ) -> None:
@@ -125,6 +126,7 @@ def grades_of(judge: MachineJudge, row: Round) -> dict[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_beside_it_stands_that_of_people_alone_on_the_same_pairs(
     campaign: Campaign, settings: Any, organizer: Client
 ) -> None:

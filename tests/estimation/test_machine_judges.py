@@ -24,7 +24,7 @@ from judging.services import jobs
 from tests.support import chat, evaluation, factories
 from tests.support.chat import Chat, Reply, Seen
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -41,8 +41,7 @@ def added(campaign: Campaign, **values: Any) -> MachineJudge:
 
 def asked(campaign: Campaign, **values: Any) -> MachineJudge:
     """Started, and worked on until nothing is due."""
-    judge = added(campaign, **{"max_calls": 1000} | values)
-    return again(judge)
+    return again(added(campaign, **{"max_calls": 1000} | values))
 
 
 def again(judge: MachineJudge) -> MachineJudge:
@@ -220,6 +219,7 @@ def test_a_key_is_never_stored_shown_or_logged(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.on_both
 def test_what_no_call_can_mend_ends_all_at_once(
     campaign: Campaign, stub: Chat, status: int
 ) -> None:
@@ -231,6 +231,7 @@ def test_what_no_call_can_mend_ends_all_at_once(
     assert judge.ended == f"The endpoint answers with status {status}: who are you?."
 
 
+@pytest.mark.on_both
 def test_a_missing_key_is_told_before_anything_is_sent(
     campaign: Campaign, stub: Chat, settings: Any
 ) -> None:
@@ -266,6 +267,7 @@ def test_an_endpoint_that_fails_now_and_then_loses_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_endpoint_may_ask_to_be_left_alone(campaign: Campaign, stub: Chat) -> None:
     stub.answer = lambda _seen: chat.error(429, "slow down", Retry_After="120")
     judge = added(campaign, max_calls=1000)
@@ -322,6 +324,7 @@ def test_a_model_that_never_gives_a_grade_does_not_cost_the_whole_ceiling(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ceiling", [1, 7, 30])
+@pytest.mark.on_both
 def test_the_ceiling_of_calls_holds_whatever_is_retried_at_once(
     campaign: Campaign, settings: Any, impatient: None, ceiling: int
 ) -> None:
@@ -397,6 +400,7 @@ def test_slices_go_on_where_the_one_before_ended(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_stopping_waits_for_what_was_sent_and_hands_in_what_there_is(
     campaign: Campaign, stub: Chat
 ) -> None:

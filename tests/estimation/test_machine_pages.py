@@ -15,7 +15,7 @@ from tests.support import chat, evaluation, factories, rest
 from tests.support.chat import Chat
 from tests.support.evaluation import SMALL
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -230,6 +230,7 @@ def test_its_grades_feed_the_design_and_the_difference_estimator_and_no_judgment
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_programs_do_the_same(campaign: Campaign, stub: Chat) -> None:
     client = rest.client_of(campaign.created_by)
     base = f"/api/campaigns/{campaign.slug}/"

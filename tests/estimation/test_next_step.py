@@ -30,7 +30,7 @@ from tests.support import evaluation, factories
 from tests.support.crowd_states import CROWDS
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def step(campaign: Campaign) -> NextStep:
@@ -290,6 +290,7 @@ def test_every_state_has_a_case() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("state", "make"), CASES, ids=[make.__name__ for _, make in CASES])
+@pytest.mark.on_both
 def test_every_state_has_its_step_on_every_page(
     state: str, make: Callable[[Campaign], object], campaign: Campaign
 ) -> None:
@@ -322,6 +323,7 @@ def test_who_closes_before_anything_is_judged_is_not_sent_to_results(campaign: C
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("judged", "days"), [(5, 9), (0, 9), (5, 60)])
+@pytest.mark.on_both
 def test_who_is_silent_for_longer_than_the_pace_looks_back_is_silent(
     judged: int, days: int, campaign: Campaign
 ) -> None:
@@ -433,6 +435,7 @@ def test_nobody_but_its_organizers_sees_the_bar(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_ranking_says_which_rounds_tell_nothing(campaign: Campaign, organizer: Client) -> None:
     evaluation.worker_alive()
     counting(campaign)

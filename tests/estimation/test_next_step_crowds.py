@@ -12,7 +12,7 @@ from judging.models import Campaign
 from tests.support import crowd_states as states
 from tests.support import evaluation, rest
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def step(campaign: Campaign) -> NextStep:

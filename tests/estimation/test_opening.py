@@ -11,7 +11,7 @@ from judging.services import batches, campaigns
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 OPEN, CLOSE, AGAIN = "Open for judging", "Close", "Open again"
 PAGES = (

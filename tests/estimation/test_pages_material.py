@@ -12,7 +12,7 @@ from judging.models import Campaign, Document, Job, Topic, Upload
 from judging.services import campaigns, uploads
 from tests.support import evaluation, factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 TOPICS = b"1\tairport security\n2\tsolar power\n"
 DOCUMENTS = b'{"docno": "D-1", "title": "On <wings>", "text": "A <b>bold</b> text"}\n'
@@ -53,6 +53,7 @@ def content(response: HttpResponse) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_many_files_come_in_at_once_and_their_kinds_are_guessed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -281,6 +282,7 @@ def test_a_closed_campaign_takes_no_files(campaign: Campaign, organizer: Client)
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_topics_and_documents_are_listed_searched_and_escaped(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -298,6 +300,7 @@ def test_topics_and_documents_are_listed_searched_and_escaped(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_long_lists_come_in_pages_that_keep_the_search(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.pages import (
     text,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 PAGES = (
     "campaign-bar",
@@ -192,6 +192,7 @@ def test_home_tells_of_pairs_that_wait_for_a_decision(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_queries_do_not_grow_with_what_is_shown(
     judged: Round, campaign: Campaign, organizer: Client, django_assert_max_num_queries: Any
 ) -> None:
@@ -222,6 +223,7 @@ def test_pages_load_neither_scipy_nor_the_arithmetic() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_admins_look_at_rounds_and_numbers_but_change_nothing(judged: Round) -> None:
     client = Client()
     client.force_login(User.objects.create_superuser("the-admin"))

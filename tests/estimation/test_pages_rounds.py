@@ -14,7 +14,7 @@ from tests.support import evaluation, factories
 from tests.support.material import small_material
 from tests.support.pages import HTMX, address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 FORM = {
     "goal": "absolute",

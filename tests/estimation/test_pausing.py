@@ -12,7 +12,7 @@ from judging.services import assignments, exclusions, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def held_by(campaign: Campaign, name: str) -> object:
@@ -46,6 +46,7 @@ def test_what_is_handed_out_is_of_the_rounds_that_go_on(campaign: Campaign) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     first = Batch.objects.filter(round_batch__round=row).order_by("number")[0]
@@ -72,6 +73,7 @@ def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign)
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_batch_that_an_exclusion_opens_again_is_held_while_its_round_pauses(
     campaign: Campaign,
 ) -> None:
@@ -164,6 +166,7 @@ def test_who_pauses_twice_is_told(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_page_and_rest_pause_and_go_on(campaign: Campaign, organizer: Client) -> None:
     row = evaluation.drawn(campaign)
     shown = text(organizer.post(address("round-pause", campaign, row.number), follow=True))

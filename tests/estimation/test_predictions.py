@@ -27,7 +27,7 @@ from judging.services import jobs, uploads
 from tests.support import evaluation, factories, rest
 from tests.support.growth import LINEAR, growth
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 GRADES = b"t1 a 2.5\nt2 a 0\nt9 a 3\nt1 b 1\n"
 PROBABILITIES = b"t1 a 0 0 0.5 0.5\nt2 b 1 0 0 0\n"
@@ -294,6 +294,7 @@ def test_a_grade_becomes_the_two_whole_grades_around_it(campaign: Campaign) -> N
     assert model.predicted.tolist() == [True, True, False, True]
 
 
+@pytest.mark.on_both
 def test_the_order_of_lines_and_other_topics_play_no_part(campaign: Campaign) -> None:
     pool = pool_of({"t1": ["a", "b"], "t2": ["a", "b"]}, topics=["t0", "t1", "t15", "t2"])
     lines = [b"t2 b 3\n", b"t1 a 1\n", b"t2 a 2\n", b"t1 b 0.5\n"]
@@ -394,6 +395,7 @@ def test_the_page_says_what_they_brought(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_drawn_round_does_not_take_their_remove_button_away() -> None:
     made = evaluation.with_material()
     evaluation.drawn(made)
@@ -410,6 +412,7 @@ def test_a_drawn_round_does_not_take_their_remove_button_away() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_programs_upload_and_remove_them() -> None:
     organizer = rest.client_of(User.objects.create_user("olga", is_organizer=True))
     organizer.post("/api/campaigns/", {"name": "news"}, format="json")

@@ -16,7 +16,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.later import join, latest, lines_of, with_news
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 METHODS = ["poisson", "iid", "adaptive", "priority"]
 
@@ -257,6 +257,7 @@ def test_a_version_is_taken_in_for_the_rounds_that_it_was_shown_for(campaign: Ca
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_what_was_drawn_after_the_confirmation_refuses_it_too(campaign: Campaign) -> None:
     """A file that failed, and is tried again after a draw that nobody was shown."""
     upload = replace(campaign, with_news("run2"))
@@ -294,6 +295,7 @@ def test_a_third_version_follows_the_second(campaign: Campaign) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_replaced", [True, False])
+@pytest.mark.on_both
 def test_a_draft_says_that_its_run_was_withdrawn_and_what_mends_that(
     campaign: Campaign, organizer: Client, is_replaced: bool
 ) -> None:

@@ -29,7 +29,7 @@ from tests.support.choices import (
 from tests.support.kept import Kept
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 FORM = {
     "goal": "absolute",
@@ -134,6 +134,7 @@ def test_methods_allow_the_intervals_of_the_core_and_no_other(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_database_holds_what_goes_together(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
     table(campaign)
@@ -170,6 +171,7 @@ def test_the_design_is_made_by_the_rule_and_the_floor(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_predictions_are_kept_for_the_difference_estimator_alone(campaign: Campaign) -> None:
     brought = grades(campaign)
 
@@ -264,6 +266,7 @@ def test_the_preview_says_how_wide_guaranteed_intervals_are(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_pages_say_the_unit(campaign: Campaign) -> None:
     client = Client()
     client.force_login(campaign.created_by)
@@ -297,6 +300,7 @@ def test_a_refused_choice_unfolds_the_form(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_programs_choose_the_same(campaign: Campaign) -> None:
     table(campaign)
     grades(campaign)
@@ -326,6 +330,7 @@ def test_programs_choose_the_same(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_rounds_are_listed_with_as_many_queries_however_many(
     campaign: Campaign, django_assert_max_num_queries: Any
 ) -> None:

@@ -154,7 +154,6 @@ def test_a_budget_above_the_whole_cost_is_a_census(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_costs_change_the_draw_and_the_budget_is_spent_on_average(campaign: Campaign) -> None:
     cost = table(campaign)
     pool = pool_of(campaign)
@@ -208,7 +207,6 @@ def test_a_table_stays_while_a_round_names_it(campaign: Campaign) -> None:
     ("method", "budget"),
     [("poisson", 100_000), ("iid", 60), *bounded([], [("poisson", 60), ("iid", 100_000)])],
 )
-@pytest.mark.on_both
 def test_a_round_with_costs_is_judged_reported_and_read_back(
     campaign: Campaign, method: str, budget: int
 ) -> None:

@@ -40,7 +40,7 @@ from tests.estimation.test_corrections import correct, judgment_of_batch
 from tests.support import evaluation
 from tests.support.later import join, with_news
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 Line = tuple[int, str, int, bool]
 
 
@@ -203,6 +203,7 @@ def test_draws_that_come_batch_by_batch_are_found_when_they_are_there(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_labels_of_pairs_that_lie_apart_are_those_of_them_alone(
     second_labels: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +237,7 @@ class Anything(dict[tuple[str, str], int]):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("larger", [False, True])
+@pytest.mark.on_both
 def test_a_label_counts_once_however_many_rounds_drew_its_pair(
     campaign: Campaign, *, larger: bool
 ) -> None:

@@ -27,7 +27,7 @@ from judging.services import batches, campaigns, decisions, jobs, judgments
 from tests.support import factories
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 GRADES = {f"d{n}": n % 4 for n in range(12)}
 ZIP = "collection.zip"
 
@@ -355,6 +355,7 @@ def test_a_recompute_is_idempotent_and_a_correction_makes_a_new_one(campaign: Ca
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_ranking_table_is_in_order_and_knows_who_cannot_be_told_from_the_leader(
     campaign: Campaign,
 ) -> None:
@@ -433,6 +434,7 @@ def rejected(change: Callable[[], object]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_database_holds_the_invariants_of_draws_and_rounds(campaign: Campaign) -> None:
     row = drawn(campaign)
     draws, drawn_rounds = Draw.objects.filter(round=row), Round.objects.filter(pk=row.pk)

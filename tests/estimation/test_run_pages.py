@@ -25,7 +25,7 @@ from tests.support.later import join, lines_of, with_news
 from tests.support.material import small_material
 from tests.support.pages import ORGANIZING, address, as_role, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def run_of(campaign: Campaign, tag: str = "run2") -> Run:
@@ -85,6 +85,7 @@ def test_what_is_in_common_is_counted(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_most_alike_stand_first_and_a_copy_is_named(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_run_is_replaced_on_its_page(campaign: Campaign, organizer: Client) ->
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_after_a_draw_the_page_asks_first(
     campaign: Campaign, judged: Round, organizer: Client
 ) -> None:
@@ -362,6 +364,7 @@ def test_what_topics_add_is_the_value_and_few_judgments_are_noisy(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_judgments_of_a_topic_are_those_of_no_other(
     campaign: Campaign, judged: Round, organizer: Client
 ) -> None:
@@ -422,6 +425,7 @@ def drawn(made: Campaign) -> None:
 # ---------------------------------------------------------------------------------- REST
 
 
+@pytest.mark.on_both
 def test_programs_read_and_describe_a_run(campaign: Campaign, judged: Round) -> None:
     client, run = rest.client_of(campaign.created_by), run_of(campaign)
     base = f"/api/campaigns/{campaign.slug}/runs/"

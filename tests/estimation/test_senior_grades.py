@@ -17,7 +17,7 @@ from judging.services import campaigns, seniors
 from tests.estimation.test_exclusions import judge_by
 from tests.support import evaluation, factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture

@@ -133,7 +133,6 @@ def test_a_stopped_round_keeps_its_look_and_its_bits(campaign: Campaign) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
     row = drawn(campaign)
     until_true(campaign, row)
@@ -170,7 +169,6 @@ def test_between_the_note_and_the_end_a_worker_may_die(campaign: Campaign) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +341,6 @@ def test_a_rule_that_cannot_be_meant_is_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> None:
     row = drawn(campaign, stop_when="")
     ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))

@@ -39,6 +39,7 @@ def ranking_of(row: Round, measure: str | None = None) -> selectors.RankingTable
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_every_table_of_the_report_stands_there_with_its_numbers(judged: Round) -> None:
     found, table = tables(made(judged)), ranking_of(judged)
     ranking = of(found, "Estimates")[0]
@@ -90,6 +91,7 @@ def test_every_table_of_the_report_stands_there_with_its_numbers(judged: Round) 
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_no_column_of_a_forecast_is_empty_or_too_wide_for_a_page(campaign: Campaign) -> None:
     """Of a round that has ended nothing is foretold now; seven columns fit with short heads."""
     row = evaluation.drawn(campaign)
@@ -120,6 +122,7 @@ def test_the_race_is_a_table_of_rounds_that_look_for_the_best(campaign: Campaign
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_no_name_of_a_run_breaks_out_of_its_cell() -> None:
     small = evaluation.SMALL
     runs = {

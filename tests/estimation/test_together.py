@@ -62,7 +62,6 @@ def parts_of(rows: list[Round]) -> list[PairRound]:
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid"])
-@pytest.mark.on_both
 def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str) -> None:
     first, second = two_rounds(campaign, method=method)
     shown = latest(second)
@@ -110,7 +109,6 @@ def test_one_seed_and_a_larger_budget_is_one_larger_sample(campaign: Campaign) -
     )
 
 
-@pytest.mark.on_both
 def test_news_of_the_earlier_round_are_news_of_the_later(campaign: Campaign) -> None:
     first, second = two_rounds(campaign)
     own = set(second.draws.values_list("pair", flat=True))

@@ -85,7 +85,6 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
     assert second.provenance["added_to"] == "round 1 (2 batches)"
 
 
-@pytest.mark.on_both
 def test_together_the_numbers_are_those_of_the_union(campaign: Campaign) -> None:
     first = judged(campaign)
     before = Judgment.objects.filter(assignment__pair__in=first.draws.values("pair"))
@@ -153,7 +152,6 @@ def test_only_poisson_rounds_top_up(campaign: Campaign, method: str) -> None:
 @pytest.mark.parametrize(
     "method", ["poisson", "active", "query", *bounded([], ["iid", "adaptive"])]
 )
-@pytest.mark.on_both
 def test_alone_it_takes_all_judged_pairs_of_any_round(campaign: Campaign, method: str) -> None:
     measures: dict[str, object] = {"measure": "P@5", "reported": []}
     size = {"budget": 80, "batch_size": 40} if method == "query" else {}
@@ -387,7 +385,6 @@ def test_the_collection_gives_the_numbers_of_the_page(
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid"])
-@pytest.mark.on_both
 def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
     campaign: Campaign, organizer: Client, method: str
 ) -> None:

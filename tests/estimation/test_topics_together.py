@@ -45,7 +45,6 @@ def topics_of(row: Round, batch: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_later_batches_have_few_topics_and_the_numbers_follow_from_rows(
     campaign: Campaign, tmp_path
 ) -> None:

@@ -113,7 +113,6 @@ def test_a_run_that_is_not_known_stands_last_without_a_number(unsure: Round) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_its_place_says_nothing_of_its_number(unsure: Round) -> None:
     for value in (-99.0, 99.0):
         Estimate.objects.filter(run__tag="run2").update(value=value, rank=1)
@@ -172,7 +171,6 @@ def _numbers(row: Round) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_known_and_unknown_take_the_same_number_of_queries(unsure: Round) -> None:
     counts = []
     for reason in (Reason.TOO_LITTLE, Reason.KNOWN):
@@ -205,7 +203,6 @@ def test_the_ranking_says_so_and_why(unsure: Round, campaign: Campaign, organize
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -218,7 +215,6 @@ def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
 
 
 @pytest.mark.slow
-@pytest.mark.on_both
 def test_the_twin_of_that_finds_the_number_of_a_known_one(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:

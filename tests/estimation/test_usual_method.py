@@ -92,6 +92,7 @@ def test_what_is_completed_stays_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
     campaign: Campaign,
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
     client.force_login(campaign.created_by)
     page = client.get(address("round-new", campaign)).content.decode()
@@ -143,6 +145,7 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
         ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),
     ],
 )
+@pytest.mark.sqlite_only
 def test_the_form_falls_back_and_says_why(
     campaign: Campaign, client: Client, typed: dict, why: str
 ) -> None:
@@ -169,6 +172,7 @@ def test_the_form_falls_back_and_says_why(
         ({"method": "adaptive"}, {"measure": "AP"}, "adaptive", ""),
     ],
 )
+@pytest.mark.sqlite_only
 def test_a_further_round_has_its_usual_method_unless_the_one_before_was_chosen_otherwise(
     campaign: Campaign, client: Client, before: dict, typed: dict, then: str, why: str
 ) -> None:
@@ -185,6 +189,7 @@ def test_a_further_round_has_its_usual_method_unless_the_one_before_was_chosen_o
 
 
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_a_top_up_of_nothing_is_a_round_as_any_other(campaign: Campaign, client: Client) -> None:
     """Whoever follows its link before there is a round."""
     client.force_login(campaign.created_by)
@@ -200,6 +205,7 @@ def test_a_top_up_of_nothing_is_a_round_as_any_other(campaign: Campaign, client:
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize(("chosen", "then"), [(None, 12), (15, 15), (60, 60)])
+@pytest.mark.sqlite_only
 def test_usual_batches_follow_a_budget_and_chosen_ones_stay(
     campaign: Campaign, chosen: int | None, then: int
 ) -> None:
@@ -216,6 +222,7 @@ def test_usual_batches_follow_a_budget_and_chosen_ones_stay(
 
 
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_an_impossible_batch_is_still_refused(campaign: Campaign) -> None:
     with pytest.raises(UserError) as refused:
         rounds.draft(
@@ -257,6 +264,7 @@ def test_assessors_see_that_the_next_documents_are_being_chosen(
 
 @pytest.mark.slow
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_a_round_that_is_judged_to_its_end_is_all_judged(
     campaign: Campaign, client: Client
 ) -> None:

@@ -15,7 +15,7 @@ from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def selected(work: Callable[[], object]) -> list[str]:

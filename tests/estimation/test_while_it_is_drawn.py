@@ -21,7 +21,7 @@ from judging.services import batches, campaigns, jobs, uploads
 from tests.support import evaluation, factories
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 Act = Callable[[], object]
 
 
@@ -103,6 +103,7 @@ def test_what_a_draw_rests_on_stays_from_the_wish_to_the_end(
     assert not Job.objects.filter(state=Job.State.FAILED).exists()
 
 
+@pytest.mark.on_both
 def test_what_no_draw_rests_on_may_change_meanwhile(campaign: Campaign, row: Round) -> None:
     by = campaign.created_by
     waiting = campaign.uploads.create(
@@ -148,6 +149,7 @@ def dies(*_args: object) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [broken, dies])
 @pytest.mark.parametrize("where", ["prepare", "_freeze"])
+@pytest.mark.on_both
 def test_a_draw_that_fails_for_good_gives_the_draft_back_and_leaves_nothing(
     where: str,
     end: Callable[..., None],

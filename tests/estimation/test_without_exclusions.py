@@ -24,7 +24,7 @@ from tests.estimation.test_exclusions import exclude, judge_by, judge_out, lates
 from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 METHODS = ["poisson", "adaptive", "iid", "priority"]
 NOT_YET = "is not known yet: no worker has looked since they changed"
@@ -148,6 +148,7 @@ def test_twins_are_caught(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_of_fewer_batches_it_is_told_of_the_same(campaign: Campaign) -> None:
     """Of three batches the first alone was judged again: nothing moves but its labels."""
     row = evaluation.drawn(campaign)

@@ -13,7 +13,7 @@ from judging.services.crowd_links import LinkPlan
 from tests.support import evaluation, factories, norms
 from tests.support.pages import text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 KNOWN = "topic,docno,grade\nt1,a,2\n"
 Act = tuple[str, str, dict[str, str]]
 """Where an act is asked for, where it leads to, and what it sends."""
@@ -117,6 +117,7 @@ def assert_calm(answer: HttpResponse, place: str) -> None:
 
 
 @pytest.mark.parametrize("act", ACTS)
+@pytest.mark.on_both
 def test_who_clicks_twice_is_led_to_what_is_there(made: Campaign, client: Client, act: str) -> None:
     path, place, data = ACTS[act](made)
     client.force_login(made.created_by)

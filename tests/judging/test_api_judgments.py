@@ -43,6 +43,7 @@ def judge(client: rest.RestClient, body: dict[str, Any], key: str | None = None)
     return client.post(URL, body, headers=headers)
 
 
+@pytest.mark.sqlite_only
 def test_an_assignment_has_what_an_assessor_needs(held: dict[str, Any]) -> None:
     assert set(held) == {
         "id", "topic", "docno", "document", "grades", "guidelines", "lease_until", "progress",
@@ -54,6 +55,7 @@ def test_an_assignment_has_what_an_assessor_needs(held: dict[str, Any]) -> None:
     assert held["progress"] == {"judged": 0, "judged_today": 0, "skipped": 0}
 
 
+@pytest.mark.sqlite_only
 def test_claiming_again_gives_the_same_pair_under_a_new_lease(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -62,6 +64,7 @@ def test_claiming_again_gives_the_same_pair_under_a_new_lease(
     assert again["lease_until"] > held["lease_until"]
 
 
+@pytest.mark.sqlite_only
 def test_one_request_judges_and_claims_the_next(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -83,6 +86,7 @@ def test_one_request_judges_and_claims_the_next(
 
 
 @pytest.mark.parametrize("key", ["one-key", None])
+@pytest.mark.sqlite_only
 def test_a_replay_changes_nothing(
     client: rest.RestClient, held: dict[str, Any], key: str | None
 ) -> None:
@@ -94,6 +98,7 @@ def test_a_replay_changes_nothing(
     assert Judgment.objects.count() == 1
 
 
+@pytest.mark.sqlite_only
 def test_the_same_key_for_something_else_is_refused(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -105,6 +110,7 @@ def test_the_same_key_for_something_else_is_refused(
 
 
 @pytest.mark.parametrize("key", ["another", None])
+@pytest.mark.sqlite_only
 def test_a_second_judgment_of_the_pair_is_refused(
     client: rest.RestClient, held: dict[str, Any], key: str | None
 ) -> None:
@@ -115,6 +121,7 @@ def test_a_second_judgment_of_the_pair_is_refused(
 
 
 @pytest.mark.parametrize("key", ["", "x" * 65, "two words", "é"])
+@pytest.mark.sqlite_only
 def test_keys_that_are_none(client: rest.RestClient, held: dict[str, Any], key: str) -> None:
     answer = judge(client, {"assignment": held["id"], "grade": 2}, key)
     assert (answer.status_code, answer.json()["code"]) == (400, "key_invalid")
@@ -122,6 +129,7 @@ def test_keys_that_are_none(client: rest.RestClient, held: dict[str, Any], key: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grade", [-1, 4, 10**30, 1.5, "1", True, None, [1]])
+@pytest.mark.sqlite_only
 def test_grades_that_are_none(client: rest.RestClient, held: dict[str, Any], grade: Any) -> None:
     answer = judge(client, {"assignment": held["id"], "grade": grade})
     assert answer.status_code == 400
@@ -130,6 +138,7 @@ def test_grades_that_are_none(client: rest.RestClient, held: dict[str, Any], gra
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_corrections_supersede_and_keep_what_was_said(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -150,6 +159,7 @@ def test_corrections_supersede_and_keep_what_was_said(
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_skipping_and_putting_off_answer_with_the_next(
     client: rest.RestClient, held: dict[str, Any]
 ) -> None:
@@ -166,6 +176,7 @@ def test_skipping_and_putting_off_answer_with_the_next(
 
 @pytest.mark.slow
 @database
+@pytest.mark.sqlite_only
 def test_why_there_is_nothing_to_judge() -> None:
     made = factories.campaign()
     anna, ben = (rest.client_of(user) for user in factories.assessors(made, "anna", "ben"))
@@ -278,6 +289,7 @@ def anna(db: None) -> User:
     return user
 
 
+@pytest.mark.sqlite_only
 def test_a_key_for_name_and_password(anna: User) -> None:
     client = rest.client_of(None)
     made = client.post(TOKENS, {**SIGN_IN, "name": "laptop"})
@@ -293,6 +305,7 @@ def test_a_key_for_name_and_password(anna: User) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_wrong_passwords_are_counted(anna: User) -> None:
     client = rest.client_of(None)
     wrong = {**SIGN_IN, "password": "wrong"}
@@ -309,6 +322,7 @@ def test_wrong_passwords_are_counted(anna: User) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_a_right_password_clears_the_count(anna: User) -> None:
     client = rest.client_of(None)
     for _ in range(3):
@@ -318,6 +332,7 @@ def test_a_right_password_clears_the_count(anna: User) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_tries_are_forgotten_in_time(anna: User) -> None:
     client = rest.client_of(None)
     for _ in range(sign_in.TRIES_PER_ACCOUNT + 1):
@@ -328,6 +343,7 @@ def test_tries_are_forgotten_in_time(anna: User) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_an_address_cannot_try_all_accounts(anna: User) -> None:
     client = rest.client_of(None)
     bodies = [{"username": f"u{n}", "password": "guess"} for n in range(101)]
@@ -335,6 +351,7 @@ def test_an_address_cannot_try_all_accounts(anna: User) -> None:
     assert statuses == {401: sign_in.TRIES_PER_ADDRESS, 429: 1}
 
 
+@pytest.mark.sqlite_only
 def test_the_answer_does_not_tell_which_accounts_there_are(anna: User) -> None:
     client = rest.client_of(None)
     User.objects.create_user("gone", password="right one", is_active=False)

@@ -12,7 +12,7 @@ from judging.models import Assignment, Decision, Judgment, Pair, SecondFactor, U
 from tests.support import rest
 from tests.support.kept import Kept
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 ANYBODY = {"anonymous", "disabled", "outsider", "stranger", "assessor", "organizer", "admin"}
 SIGNED_IN = ANYBODY - {"anonymous", "disabled"}
@@ -307,6 +307,7 @@ def test_methods_that_are_not_there(world: rest.World, undone: Any) -> None:
                 assert outside == (405 if path.startswith("/api/password-reset/") else 401), url
 
 
+@pytest.mark.on_both
 def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> None:
     """They look like ids that do not exist."""
     ids = {**world.ids(), "slug": "other"}
@@ -364,6 +365,7 @@ def test_an_own_assignment_under_another_campaign(world: rest.World) -> None:
         ("judgments/", "assignment"),
     ],
 )  # fmt: skip
+@pytest.mark.on_both
 def test_lists_end_at_the_campaign(world: rest.World, address: str, identity: str) -> None:
     held = world.hold("outsider", world.other)
     world.clients["outsider"].post(f"{world.other}judgments/", {"assignment": held, "grade": 0})

@@ -19,7 +19,7 @@ from judging.services import exclusions, members
 from tests.judging.test_crowd_links import QUESTION, campaign_of, link_of
 from tests.support import factories, rest
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 BACK = "https://app.prolific.com/submissions/complete?cc={code}"
 
 
@@ -50,6 +50,7 @@ def guest_of(client: Client) -> CrowdGuest:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_from_the_link_to_the_code() -> None:
     made = campaign_of()
     link = link_of(made, return_address=BACK, code="C0DE1")
@@ -131,6 +132,7 @@ def test_two_who_share_a_device_are_two() -> None:
     assert CrowdGuest.objects.count() == 2
 
 
+@pytest.mark.on_both
 def test_who_declines_leaves_nothing_but_a_number() -> None:
     link = link_of(campaign_of())
     client = Client()
@@ -248,6 +250,7 @@ def test_whose_work_has_ended_is_told_so() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_whose_work_is_excluded_is_told_so() -> None:
     made = campaign_of()
     link = link_of(made)

@@ -56,6 +56,7 @@ def counted(statements: list[str]) -> int:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_a_claim_compiles_no_statement_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """To build the same statements again took four fifths of its time."""
     campaign, (anna, ben) = campaign_of("anna", "ben")
@@ -75,6 +76,7 @@ def test_a_claim_compiles_no_statement_anew(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @committed
 @pytest.mark.parametrize("labels", [1, 2])
+@pytest.mark.sqlite_only
 def test_a_judgment_by_rest_takes_few_statements_and_one_transaction(labels: int) -> None:
     _, (anna, ben) = campaign_of("anna", "ben", labels=labels)
     clients = [rest.client_of(anna), rest.client_of(ben)]
@@ -117,6 +119,7 @@ URL = "/api/campaigns/test/judgments/"
 
 @pytest.mark.slow
 @committed
+@pytest.mark.sqlite_only
 def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> None:
     _, (anna,) = campaign_of("anna")
     page = Client(HTTP_HX_REQUEST="true")
@@ -144,6 +147,7 @@ def one(by: User, grade: int = 1) -> tuple[Recorded, Sheet | None]:
 
 @pytest.mark.slow
 @database
+@pytest.mark.sqlite_only
 def test_the_short_way_gives_the_pairs_and_the_numbers_of_the_long_way() -> None:
     """Anna and Ben have the same ids in both campaigns' orders: each takes one of the two ways."""
     campaign, (anna, ben) = campaign_of("anna", "ben", docnos=7)
@@ -171,6 +175,7 @@ def test_the_short_way_gives_the_pairs_and_the_numbers_of_the_long_way() -> None
 @pytest.mark.slow
 @database
 @pytest.mark.parametrize("of_the_topic", [True, False])
+@pytest.mark.sqlite_only
 def test_a_place_in_an_earlier_batch_comes_first(of_the_topic: bool) -> None:
     """Whatever the hash says, and of whatever topic it is."""
     campaign, (anna,) = campaign_of("anna", docnos=1, labels=1)
@@ -344,6 +349,7 @@ def test_a_claim_that_does_not_look_at_the_membership_is_caught(
 
 @database
 @pytest.mark.parametrize("late", [True, False])
+@pytest.mark.sqlite_only
 def test_a_key_that_was_used_for_another_pair_changes_nothing(*, late: bool) -> None:
     campaign, (anna,) = campaign_of("anna")
     desk.next_sheet(campaign=campaign, by=anna)
@@ -369,6 +375,7 @@ def said(key: str) -> Saying:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_what_goes_wrong_in_the_claim_undoes_the_judgment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody was told that it is stored: both are one transaction."""
     campaign, (anna,) = campaign_of("anna")

@@ -25,7 +25,7 @@ from judging.services.norming import SessionPlan
 from tests.support import factories, norms
 from tests.support.norms import comment, named, talk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 State = NormingSession.State
 
 
@@ -152,6 +152,7 @@ def test_no_more_pairs_than_people_can_talk_about(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_pairs_are_taken_over_from_training_and_from_judgments(made: Campaign) -> None:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d,2\n", "t.csv")
     training.add(campaign=made, by=made.created_by, found=found, problems=problems)
@@ -195,6 +196,7 @@ def test_assessors_are_asked_and_neither_guests_nor_organizers(made: Campaign) -
             services.set_people(session=row, by=made.created_by, people=[nobody])
 
 
+@pytest.mark.on_both
 def test_people_come_and_go_until_it_is_discussed_and_who_has_answered_stays(
     made: Campaign,
 ) -> None:
@@ -265,6 +267,7 @@ def test_what_is_no_answer_is_refused(made: Campaign) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.on_both
 def test_a_revision_stands_beside_the_first_grade_and_can_be_taken_back(made: Campaign) -> None:
     row, anna = talk(made, (0, 1, 2), (3, 1, 2)), named("anna")
     pair = row.pairs.all()[0].pk
@@ -319,6 +322,7 @@ def test_nothing_that_is_said_is_a_label(made: Campaign) -> None:
         {"grade": 21},
     ],
 )
+@pytest.mark.on_both
 def test_the_database_refuses_answers_that_cannot_be(
     made: Campaign, values: dict[str, object]
 ) -> None:
@@ -331,6 +335,7 @@ def test_the_database_refuses_answers_that_cannot_be(
     "values",
     [{"state": "judging"}, {"state": "closed"}, {"state": "discussion", "discussed": None}],
 )
+@pytest.mark.on_both
 def test_the_database_holds_state_and_times_together(
     made: Campaign, values: dict[str, object]
 ) -> None:
@@ -365,6 +370,7 @@ def test_who_may_see_a_session(made: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_campaign_goes_with_its_sessions(made: Campaign) -> None:
     row = talk(made, (0, 1, 2), (3, 1, 2))
     comment(row, named("anna"), "So.")

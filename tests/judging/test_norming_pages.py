@@ -18,7 +18,7 @@ from tests.support import factories, norms, rest
 from tests.support.norms import comment, named, talk
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 State = NormingSession.State
 TOKEN = re.compile(r"\b\w{64}\b")
 """Against forged forms: drawn at random, it may have any short word in it."""
@@ -155,6 +155,7 @@ def test_people_talk_change_their_grade_and_nothing_they_write_is_markup(made: C
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_comments_come_in_pages_the_newest_last(
     made: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +239,7 @@ def test_an_organizer_makes_a_session_and_moves_it_on(made: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_an_organizer_chooses_people_and_deletes_what_nobody_answered(made: Campaign) -> None:
     client, row = page_of(made.created_by), norms.session(made)
     people = address("norming-people", made, row.pk)
@@ -264,6 +266,7 @@ def test_the_organizer_is_told_of_agreement_and_of_who_deviates(made: Campaign) 
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_judged_pair_is_taken_into_a_draft_from_its_page(made: Campaign) -> None:
     factories.released_batch(made, "ab")
     factories.judge_next(made, named("anna"), 2)
@@ -283,6 +286,7 @@ def test_a_judged_pair_is_taken_into_a_draft_from_its_page(made: Campaign) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_by_rest_from_the_draft_to_the_end(made: Campaign) -> None:
     base = f"/api/campaigns/{made.slug}/norming/"
     organizer, anna, ben = (

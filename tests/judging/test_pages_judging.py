@@ -27,7 +27,7 @@ from judging.templatetags.assessing import blocks, marked
 from tests.support import factories
 from tests.support.growth import LINEAR, growth
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 HTMX = {"HX-Request": "true"}
 HOSTILE = '<script>alert(1)</script> & "quoted" <img src=x onerror=alert(1)> topic\'s <b>end</b>'
 
@@ -213,6 +213,7 @@ def test_later_brings_the_pair_after_the_others_of_its_topic() -> None:
     assert len(set(order)) == 3
 
 
+@pytest.mark.on_both
 def test_undo_leads_to_the_last_judgment_and_back_to_the_queue() -> None:
     anna = desk()
     anna.look()

@@ -26,7 +26,7 @@ from judging.stuck import stuck_pairs
 from tests.support import factories
 from tests.support.pages import as_role
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 SIGN_IN, OK, FORBIDDEN, MISSING = 302, 200, 403, 404
 EVERYBODY = {"anonymous": SIGN_IN, "assessor": OK, "organizer": OK, "other": OK, "admin": OK}
@@ -325,6 +325,7 @@ def test_opening_and_closing_tell_when_they_come_too_late() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "a")
@@ -376,6 +377,7 @@ def test_known_grades_and_the_rest_are_decided_by_the_worker_when_confirmed() ->
     assert sorted(d.pair.docno for d in Decision.objects.all()) == ["a", "c"]
 
 
+@pytest.mark.on_both
 def test_the_first_page_asks_each_for_what_is_theirs(django_assert_max_num_queries: Any) -> None:
     campaign = factories.campaign()
     factories.released_batch(campaign, "ab")
@@ -431,6 +433,7 @@ def first_row(model: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_admins_look_up_rows_and_change_none() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "a")

@@ -33,7 +33,7 @@ from judging.services import assignments, exclusions, invitations, judgments, me
 from tests.support import factories, rest
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -109,6 +109,7 @@ def test_one_bad_line_keeps_all_out_and_is_named(
     assert words in problem["message"]
 
 
+@pytest.mark.on_both
 def test_whoever_is_blocked_is_not_waited_for(campaign: Campaign, organizer: Client) -> None:
     person = factories.user("blocked", is_active=False)
     asked = {"username": "blocked", "role": "assessor"}
@@ -120,11 +121,13 @@ def test_whoever_is_blocked_is_not_waited_for(campaign: Campaign, organizer: Cli
     assert not campaign.memberships.filter(user=person).exists()
 
 
+@pytest.mark.on_both
 def test_every_bad_line_is_told_at_once(campaign: Campaign) -> None:
     error = refused(campaign, "a b\nanna\nanna\nx, y\n")
     assert [problem["line"] for problem in error.data["errors"]] == [1, 3, 4]
 
 
+@pytest.mark.on_both
 def test_an_account_that_looks_alike_is_found_by_line(campaign: Campaign) -> None:
     factories.user("anna")
     error = refused(campaign, "ben\nАnnа".replace("n", "n"))
@@ -202,6 +205,7 @@ def test_nobody_makes_a_link_for_what_others_invited(campaign: Campaign) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_what_is_told_of_somebody(campaign: Campaign) -> None:
     anna, ben, _cara = factories.assessors(campaign, "anna", "ben", "cara")
     judge(campaign, anna)
@@ -280,6 +284,7 @@ def test_haste_is_told_from_length_and_own_times_and_never_from_grades() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("told", [45.0, None])
+@pytest.mark.on_both
 def test_what_a_program_says_of_its_time_is_believed_as_far_as_the_clock_allows(
     told: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +334,7 @@ def test_the_page_of_somebody(campaign: Campaign, organizer: Client) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_excluding_and_taking_back_on_the_page(campaign: Campaign, organizer: Client) -> None:
     anna, ben = factories.assessors(campaign, "anna", "ben")
     judge(campaign, anna)

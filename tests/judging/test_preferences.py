@@ -69,6 +69,7 @@ def test_documents_stand_in_the_order_of_their_bytes(docno: str, other: str) -> 
 
 
 @database
+@pytest.mark.sqlite_only
 def test_a_batch_holds_documents_and_preferences_side_by_side() -> None:
     made = factories.campaign(topics=1)
     topic = made.topics.get().pk
@@ -134,6 +135,7 @@ def test_the_scale_of_a_preference_is_its_own(grades: int) -> None:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_grades_of_documents_do_not_answer_a_preference() -> None:
     made = campaign_of(("a", "b"))
     topic = made.topics.get()
@@ -257,6 +259,7 @@ def misread(made: Campaign, name: str) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @database
+@pytest.mark.sqlite_only
 def test_the_label_says_which_document_is_better_wherever_it_stood(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -275,6 +278,7 @@ def test_the_label_says_which_document_is_better_wherever_it_stood(
 
 @pytest.mark.slow
 @database
+@pytest.mark.sqlite_only
 def test_equally_good_is_the_middle_wherever_they_stand() -> None:
     made = campaign_of(*DOCUMENTS)
     list(Desk(made).judge_all(lambda a, b: "="))
@@ -283,6 +287,7 @@ def test_equally_good_is_the_middle_wherever_they_stand() -> None:
 
 @pytest.mark.slow
 @database
+@pytest.mark.sqlite_only
 def test_a_reload_a_lapse_and_a_correction_do_not_swap_the_documents() -> None:
     made = campaign_of(*[(f"d{n}", f"e{n}") for n in range(8)])
     anna = Desk(made)
@@ -302,6 +307,7 @@ def test_a_reload_a_lapse_and_a_correction_do_not_swap_the_documents() -> None:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_both_texts_are_shown_and_escaped() -> None:
     made = campaign_of()
     upload = made.topics.get().upload
@@ -321,6 +327,7 @@ def test_both_texts_are_shown_and_escaped() -> None:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_own_work_and_the_last_answer_name_the_better_document() -> None:
     made = campaign_of(("doc1", "doc2"), ("doc1", "doc3"))
     anna = Desk(made)
@@ -337,6 +344,7 @@ def test_own_work_and_the_last_answer_name_the_better_document() -> None:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_nothing_secret_is_on_the_page() -> None:
     """What others said, how many are asked and what was drawn beside it leave no trace."""
     made = campaign_of(labels=2)
@@ -392,6 +400,7 @@ def test_a_preference_over_http() -> None:
 
 
 @database
+@pytest.mark.sqlite_only
 def test_a_stuck_preference_over_http() -> None:
     made = campaign_of(grades=2)
     (anna,) = factories.assessors(made, "anna")

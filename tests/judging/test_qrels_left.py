@@ -44,6 +44,7 @@ def from_qrels(campaign: Campaign) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.sqlite_only
 def test_what_is_left_is_told_with_its_reasons(campaign: Campaign) -> None:
     drawn(campaign, labels=2, extra_share=0.0)
     pairs = Pair.objects.filter(campaign=campaign).count()
@@ -69,6 +70,7 @@ def test_what_is_left_is_told_with_its_reasons(campaign: Campaign) -> None:
     assert "2 are not among the qrels" in page
 
 
+@pytest.mark.sqlite_only
 def test_a_round_that_wants_one_label_leaves_only_what_is_unknown(campaign: Campaign) -> None:
     drawn(campaign, labels=1, extra_share=0.0)
     from_qrels(campaign)

@@ -38,6 +38,7 @@ def rules(made: Campaign, **values: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_scores_tell_the_two_apart() -> None:
     made, good, bad = crowd()
     found = gold_answers.scores(made)
@@ -103,6 +104,7 @@ def test_whoever_waits_is_handed_nothing_until_somebody_has_looked_and_then_is_l
         quality.let_go_on(campaign=made, assessor=bad, by=made.created_by)
 
 
+@pytest.mark.sqlite_only
 def test_who_is_held_while_judging_keeps_what_is_in_hand_and_gets_no_more() -> None:
     made, (anna,) = campaign_of("anna", every=0)
     sheet = desk.next_sheet(campaign=made, by=anna)
@@ -117,6 +119,7 @@ def test_who_is_held_while_judging_keeps_what_is_in_hand_and_gets_no_more() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 def test_who_is_too_fast_is_found_by_times_alone() -> None:
     made, (swift, slow) = campaign_of("swift", "slow", labels=2, every=0, topics=1)
     for who, took in ((swift, 0.05), (slow, 20.0)):
@@ -151,6 +154,7 @@ def test_a_worker_looks_again_where_something_was_said_since_and_not_else() -> N
         ({"hold_below": -1}, "hold_below"),
     ],
 )
+@pytest.mark.sqlite_only
 def test_rules_out_of_bounds_are_refused_by_field(values: dict[str, Any], field: str) -> None:
     made = factories.campaign()
     with pytest.raises(UserError) as refused:

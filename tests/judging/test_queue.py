@@ -12,7 +12,7 @@ from judging.stuck import stuck_pairs
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -86,6 +86,7 @@ def test_disagreements_weigh_by_what_they_stand_for() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_what_was_seen_stands_apart_until_it_changes(judged: Campaign) -> None:
     by = judged.created_by
     for key in queue(judged).todo[1:]:

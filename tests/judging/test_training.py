@@ -39,7 +39,7 @@ from judging.services.training import TrainingPlan
 from tests.support import factories, rest
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 LINES = """topic,docno,grade,reason
 t1,a,2,It says so in the first line.
 t1,b,0,Another thing of the same name.
@@ -190,6 +190,7 @@ def test_what_is_wrong_is_told_and_changes_nothing(made: Campaign) -> None:
         training.begin(campaign=made, by=made.created_by)
 
 
+@pytest.mark.on_both
 def test_pairs_that_go_while_somebody_learns_end_the_try(made: Campaign) -> None:
     ask(made, threshold=1.0)
     anna = joined(made, "anna")
@@ -218,6 +219,7 @@ def arrived(link: CrowdLink, participant: str) -> CrowdGuest:
     return entering.enter(link=now, who=who, answer="", address="10.0.0.1")
 
 
+@pytest.mark.on_both
 def test_who_failed_and_is_let_in_takes_a_place_again_if_there_is_one(made: Campaign) -> None:
     ask(made, threshold=1.0, tries=1)
     link, guest = guest_of(made)
@@ -241,6 +243,7 @@ def test_who_failed_and_is_let_in_takes_a_place_again_if_there_is_one(made: Camp
     assert (guest.is_out, link.people) == (False, 2)
 
 
+@pytest.mark.on_both
 def test_a_guest_who_fails_is_told_the_code_of_who_is_out_and_frees_the_place(
     made: Campaign,
 ) -> None:
@@ -270,6 +273,7 @@ def learned(guest: CrowdGuest, *, agreed: float, minutes: list[float]) -> dateti
     return began
 
 
+@pytest.mark.on_both
 def test_minutes_of_the_training_are_paid_work(made: Campaign) -> None:
     """Of 31 minutes the judgments alone would tell ten, as of a pause."""
     ask(made, threshold=0.6)
@@ -351,6 +355,7 @@ def test_pages_lead_from_the_desk_through_the_training_to_the_desk(made: Campaig
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_organizers_see_how_it_goes_and_let_somebody_judge(made: Campaign) -> None:
     ask(made, threshold=1.0, tries=1)
     anna = joined(made, "anna")
@@ -371,6 +376,7 @@ def test_organizers_see_how_it_goes_and_let_somebody_judge(made: Campaign) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_by_rest(made: Campaign) -> None:
     base = f"/api/campaigns/{made.slug}/"
     organizer, anna = Client(), joined(made, "anna")

@@ -23,7 +23,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 from tests.support.races import Other, at_once
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 TOPICS = ("mine.tsv", b"t1\tA title\n")
 RUNS = [(f"r{n}.run", f"t1 Q0 d{n} 1 2.0 r{n}\n".encode()) for n in (1, 2)]
@@ -110,6 +110,7 @@ def test_all_good_files_of_a_drop_are_taken_in_topics_before_runs(
     assert "Dismiss the rejected one" in page
 
 
+@pytest.mark.on_both
 def test_runs_are_not_taken_in_before_there_are_topics(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -126,6 +127,7 @@ def test_runs_are_not_taken_in_before_there_are_topics(
     assert set(states(campaign).values()) == {"accepted"}
 
 
+@pytest.mark.on_both
 def test_what_a_worker_or_somebody_else_took_meanwhile_is_left_alone(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -192,6 +194,7 @@ def test_a_run_waits_for_the_archive_beside_it_that_may_have_the_topics(
     assert states(campaign) == dict.fromkeys(["r1.run", "r2.run", "mine.tsv", "all.zip"], state)
 
 
+@pytest.mark.on_both
 def test_what_was_taken_in_or_is_read_is_not_dismissed(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -283,6 +286,7 @@ def test_the_list_of_many_drops_takes_no_more_statements(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.on_both
 def test_two_organizers_take_in_the_same_drop() -> None:
     made = factories.campaign(topics=1)
     by, drop = made.created_by, uploads.new_drop()
@@ -299,6 +303,7 @@ def test_two_organizers_take_in_the_same_drop() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.on_both
 def test_a_drop_that_is_being_taken_in_is_not_dismissed() -> None:
     made = factories.campaign(topics=1)
     by, drop = made.created_by, uploads.new_drop()
