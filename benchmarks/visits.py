@@ -153,11 +153,13 @@ def pages(*, organizer: User, admin: User, rows: Mapping[str, list[Row]]) -> lis
         client = Client(SERVER_NAME="localhost")
         client.handler = handler
         client.force_login(who)
-        if client.get(address_of(route, rows[""][0])).status_code in NO_PAGE:
+        plain = address_of(route, rows[""][0])
+        first = client.get(plain)
+        if first.status_code in NO_PAGE:
             continue
         for row in rows_of(route, str(pattern.name), rows):
             address = address_of(route, row) + row.asked
-            answer = client.get(address)
+            answer = first if address == plain else client.get(address)
             if answer.status_code not in (200, *NO_PAGE):
                 raise SystemExit(f"{address} answers {answer.status_code}")
             if answer.status_code == 200 and _is_page(answer):
