@@ -122,7 +122,7 @@ def test_two_acts_at_once(name: str, world: World) -> None:
     before, *both = PAIRS[name]
     for act in before:
         do(world, *act)
-        assert not checks.faults(world)
+    assert not checks.faults(world)
 
     world.at_once(*both)
 

@@ -110,8 +110,8 @@ def _put_back(state: State, *, over: bool) -> None:
                 marks = ", ".join(["%s"] * len(rows[0]))
                 insert = f"INSERT INTO {_table(model)} ({_columns(model)}) VALUES ({marks})"
                 cursor.executemany(insert, list(_later(model, rows, passed)))
-        for statement in connection.ops.sequence_reset_sql(no_style(), list(state.tables)):
-            cursor.execute(statement)
+        if reset := connection.ops.sequence_reset_sql(no_style(), list(state.tables)):
+            cursor.execute(" ".join(reset))
         _refresh_statistics(cursor, [name for name, rows in state.tables.items() if len(rows) > 20])
     for path, content in state.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -122,8 +122,7 @@ def _number_anew() -> None:
     ]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            for statement in connection.ops.sequence_reset_sql(no_style(), models):
-                cursor.execute(statement)
+            cursor.execute(" ".join(connection.ops.sequence_reset_sql(no_style(), models)))
             return
         for model in models:
             table = model._meta.db_table
