@@ -1,5 +1,7 @@
 """Ratios of active rounds that find few relevant documents: withheld, as what is told is false."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.unknown import Reason
-from estimation.core.measures.table import parse_measure
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active import rounds
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.evaluation import evaluate
@@ -36,21 +38,40 @@ def few() -> tuple[Pool, np.ndarray]:
     return pool, grades[pool.topic, documents]
 
 
-def results(pool: Pool, grades: np.ndarray, share: float, seed: str) -> tuple[MeasureResult, ...]:
+_drawn: dict[tuple[float, str], ActiveRound] = {}
+"""By share and seed: what twins leave out changes what is told of them and nothing else."""
+
+
+def drawn_to_its_end(pool: Pool, grades: np.ndarray, share: float, seed: str) -> ActiveRound:
     budget = round(share * len(pool))
     plan = make_plan(pool, measures=MEASURES, budget=budget, batch_size=2 * TOPICS)
     drawn = ActiveRound.begin(pool, plan, seed=seed)
     while drawn.planned < drawn.batches:
         labels = LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
         drawn = drawn.extended(pool, labels=labels)
+    return drawn
+
+
+def results(
+    pool: Pool,
+    grades: np.ndarray,
+    share: float,
+    seed: str,
+    measures: Sequence[Measure] = MEASURES,
+) -> tuple[MeasureResult, ...]:
+    if (share, seed) not in _drawn:
+        _drawn[share, seed] = drawn_to_its_end(pool, grades, share, seed)
+    drawn = _drawn[share, seed]
     labels = LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
-    return evaluate(pool, drawn, labels=labels, measures=MEASURES, max_grade=1).results
+    return evaluate(pool, drawn, labels=labels, measures=list(measures), max_grade=1).results
 
 
 def held(pool: Pool, grades: np.ndarray, share: float, at: int) -> float:
     """The share of the values, over all runs and trials, that intervals hold."""
-    truth = true_values(pool, grades=grades, measure=MEASURES[at])
-    found = [results(pool, grades, share, f"f{trial}")[at].estimate for trial in range(TRIALS)]
+    only = MEASURES[at]
+    truth = true_values(pool, grades=grades, measure=only)
+    trials = (results(pool, grades, share, f"f{trial}", [only])[0] for trial in range(TRIALS))
+    found = [each.estimate for each in trials]
     return float(np.mean([(each.low <= truth) & (truth <= each.high) for each in found]))
 
 

@@ -30,11 +30,13 @@ from estimation.research.trials.honesty import Honesty
 from estimation.research.trials.methods import prepare
 from estimation.research.trials.reports import play_trials
 from estimation.research.trials.settings import Setting
+from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
 
 DCG = parse_measure("DCG@3")
 MAX_GRADE = 2
-MEASURES = "P@2", "DCG@3", "RBP(p=0.8)", "P(rel=2)@3"
+MEASURES = ("DCG@3", "P(rel=2)@3", *bounded([], ["P@2", "RBP(p=0.8)"]))
+"""Weights by rank and grades as they are, and all weights alike and a least grade."""
 
 
 @pytest.fixture
