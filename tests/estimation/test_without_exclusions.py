@@ -22,6 +22,7 @@ from judging.signals import said_aside
 from tests.core.length import bounded
 from tests.estimation.test_exclusions import exclude, judge_by, judge_out, latest, take_back
 from tests.support import evaluation, factories, rest
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -42,6 +43,11 @@ def excluded_two(made: Campaign, **plan: Any) -> Round:
     judge_out(made, "anna", "ben", "cara")
     row.refresh_from_db()
     return row
+
+
+@pytest.fixture
+def excluded(campaign: Campaign, kept: Kept) -> Round:
+    return kept("two are excluded", lambda: excluded_two(campaign), campaign)
 
 
 def stored(row: Round) -> dict[str, Any]:
@@ -116,10 +122,12 @@ def test_it_is_what_the_estimates_become(campaign: Campaign, method: str, labels
 
 
 @pytest.mark.slow
-def test_twins_are_caught(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twins_are_caught(
+    campaign: Campaign, excluded: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that counts excluded labels in the place of those that others gave meanwhile, and one
     that forgets them."""
-    row = excluded_two(campaign)
+    row = excluded
     inputs = estimates.gather(row)
     right = taken_back.facts(row, latest(row), inputs)
     assert right == stored(row)["ways"]
@@ -245,8 +253,8 @@ def test_it_follows_judgments_exclusions_and_what_is_said_aside(campaign: Campai
 
 
 @pytest.mark.slow
-def test_twin_that_is_not_told_of_what_is_said_aside_stays_behind(campaign: Campaign) -> None:
-    row = excluded_two(campaign)
+def test_twin_that_is_not_told_of_what_is_said_aside_stays_behind(excluded: Round) -> None:
+    row = excluded
     before = way(row)
     aside = Assignment.objects.filter(
         assessor__username="mallory", state=Assignment.State.EXCLUDED, set_aside=1
@@ -271,8 +279,10 @@ def test_twin_that_is_not_told_of_what_is_said_aside_stays_behind(campaign: Camp
 
 
 @pytest.mark.slow
-def test_page_answer_and_report_say_the_same(campaign: Campaign, organizer: Client) -> None:
-    row = excluded_two(campaign)
+def test_page_answer_and_report_say_the_same(
+    campaign: Campaign, excluded: Round, organizer: Client
+) -> None:
+    row = excluded
     figure = report_data.without_exclusions(row, latest(row))
     assert figure is not None
     assert figure.all is not None
@@ -317,9 +327,9 @@ def test_page_answer_and_report_say_the_same(campaign: Campaign, organizer: Clie
 
 @pytest.mark.slow
 def test_where_it_is_not_known_that_is_said_and_nobody_is_nobody(
-    campaign: Campaign, organizer: Client
+    campaign: Campaign, excluded: Round, organizer: Client
 ) -> None:
-    row = excluded_two(campaign)
+    row = excluded
     there = address("live-labels", campaign, 1)
     api, asked = rest.client_of(campaign.created_by), f"/api/campaigns/{campaign.slug}/"
     title = "If excluded work counted"
@@ -348,9 +358,9 @@ def test_where_it_is_not_known_that_is_said_and_nobody_is_nobody(
 
 @pytest.mark.slow
 def test_what_was_worked_out_for_other_exclusions_is_not_told(
-    campaign: Campaign, organizer: Client
+    campaign: Campaign, excluded: Round, organizer: Client
 ) -> None:
-    row = excluded_two(campaign)
+    row = excluded
     there = address("live-labels", campaign, 1)
     Exclusion.objects.filter(assessor__username="trudy").update(ended="2026-01-01T00:00Z")
     assert NOT_YET in text(organizer.get(there))
