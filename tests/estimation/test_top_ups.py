@@ -27,6 +27,7 @@ from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_together import latest, parts_of, values
 from tests.estimation.test_while_it_is_drawn import in_the_middle
 from tests.support import evaluation, factories, rest
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
@@ -47,6 +48,11 @@ def judged(campaign: Campaign, **first: object) -> Round:
     return row
 
 
+@pytest.fixture
+def first(campaign: Campaign, kept: Kept) -> Round:
+    return kept("judged, and a run came", lambda: judged(campaign), campaign)
+
+
 def topped_up(campaign: Campaign, **chosen: object) -> Round:
     row = evaluation.drawn(campaign, **TOP_UP | chosen)
     evaluation.judge(campaign, 1000, truth=TRUTH)
@@ -62,8 +68,9 @@ def shown_of(row: Round) -> EstimateSet:
 # ------------------------------------------------------------------------- together with earlier
 
 
-def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaign) -> None:
-    first = judged(campaign)
+def test_together_it_fills_up_the_chances_of_the_earlier_round(
+    campaign: Campaign, first: Round
+) -> None:
     second = topped_up(campaign, with_earlier=True)
     (smaller, one), (pool, two) = columns_of(first), columns_of(second)
     assert isinstance(one, PairRound)
@@ -85,8 +92,7 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
     assert second.provenance["added_to"] == "round 1 (2 batches)"
 
 
-def test_together_the_numbers_are_those_of_the_union(campaign: Campaign) -> None:
-    first = judged(campaign)
+def test_together_the_numbers_are_those_of_the_union(campaign: Campaign, first: Round) -> None:
     before = Judgment.objects.filter(assignment__pair__in=first.draws.values("pair"))
     number = before.count()
     second = topped_up(campaign, with_earlier=True)
@@ -132,8 +138,8 @@ def test_rounds_that_learned_do_not_count_and_are_taken_for_certain(campaign: Ca
     assert alone.preview["top_up"]["batches"] == {"1": 2}
 
 
+@pytest.mark.usefixtures("first")
 def test_a_seed_of_another_round_is_refused(campaign: Campaign) -> None:
-    judged(campaign)
     for together in (False, True):
         row = evaluation.drafted(campaign, **TOP_UP | {"seed": "s"}, with_earlier=together)
         assert "round 1 has its seed" in row.preview["error"]
@@ -176,10 +182,10 @@ def test_alone_it_takes_all_judged_pairs_of_any_round(campaign: Campaign, method
     assert outcome.digest == shown.digest
 
 
+@pytest.mark.usefixtures("first")
 def test_a_round_that_took_judged_pairs_for_certain_does_not_count_later(
     campaign: Campaign,
 ) -> None:
-    judged(campaign)
     topped_up(campaign)
     row = evaluation.drafted(campaign, seed="u", with_earlier=True)
     assert row.preview["earlier"]["counting"] == [1]
@@ -218,10 +224,10 @@ def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Camp
     assert caught.value.code == "design_changed"
 
 
+@pytest.mark.usefixtures("first")
 def test_a_program_is_told_how_to_mend_what_exclusions_made_another_design(
     campaign: Campaign,
 ) -> None:
-    judged(campaign)
     evaluation.drafted(campaign, **TOP_UP)
     first = User.objects.filter(memberships__role="assessor").order_by("pk")[0]
     exclusions.exclude(
@@ -328,8 +334,8 @@ def test_when_everything_is_judged_nothing_is_left(campaign: Campaign) -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
+@pytest.mark.usefixtures("first")
 def test_pages_say_what_it_adds_to(campaign: Campaign, organizer: Client, together: bool) -> None:
-    judged(campaign)
     row = evaluation.drafted(campaign, **TOP_UP, with_earlier=together)
     assert row.preview["expected_pairs"] == pytest.approx(20.0)
     assert row.preview["reached"]
@@ -350,10 +356,10 @@ def test_pages_say_what_it_adds_to(campaign: Campaign, organizer: Client, togeth
 
 
 @pytest.mark.on_both
+@pytest.mark.usefixtures("first")
 def test_the_preview_of_rounds_together_is_of_all_of_them(
     campaign: Campaign, organizer: Client
 ) -> None:
-    judged(campaign)
     chosen = {"budget": 20, "batch_size": 10, "seed": "t"}
     alone, together = (
         evaluation.drafted(campaign, **chosen, with_earlier=each) for each in (False, True)
@@ -375,10 +381,10 @@ def test_the_preview_of_rounds_together_is_of_all_of_them(
 
 
 @pytest.mark.parametrize("together", [False, True])
+@pytest.mark.usefixtures("first")
 def test_the_collection_gives_the_numbers_of_the_page(
     campaign: Campaign, tmp_path: Path, together: bool
 ) -> None:
-    judged(campaign)
     row = topped_up(campaign, with_earlier=together)
     shown_of(row)
     assert_same_numbers(row, tmp_path, later={"novel.run": with_news("novel")})
@@ -403,8 +409,8 @@ def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
     assert "joined since" not in text(organizer.get(page))
 
 
+@pytest.mark.usefixtures("first")
 def test_a_button_that_tops_up_keeps_what_was_typed(campaign: Campaign, organizer: Client) -> None:
-    judged(campaign)
     page = address("round-new", campaign)
     shown = organizer.get(page).content.decode()
     assert '<button class="btn" form="new-round" name="add" value="together"' in shown
@@ -434,16 +440,16 @@ def test_a_button_that_tops_up_keeps_what_was_typed(campaign: Campaign, organize
         rounds.discard(row=row, by=campaign.created_by)
 
 
+@pytest.mark.usefixtures("first")
 def test_the_next_round_is_no_top_up_by_itself(campaign: Campaign) -> None:
-    judged(campaign)
     row = evaluation.drafted(campaign, **TOP_UP)
     assert values_of(row, same_seed=True)["top_up"] is True
     assert values_of(row, same_seed=False)["top_up"] is False
 
 
 @pytest.mark.on_both
+@pytest.mark.usefixtures("first")
 def test_recompute_finds_nothing_amiss(campaign: Campaign) -> None:
-    judged(campaign)
     for together, seed in ((False, "t"), (True, "u")):
         row = topped_up(campaign, with_earlier=together, seed=seed)
         assert redrawing.faults_of(row) == []
