@@ -85,20 +85,21 @@ def even_design(pool: Pool, method: str, budget: int) -> Design:
 def test_delta_method_variance_is_that_of_simulated_campaigns(rich, method, budget) -> None:
     """Mean estimated over simulated variance of the plain ratio, the mean over the runs.
 
-    Over 200 campaigns a simulated variance of one run is uncertain by 10 %, and with so few
-    documents the delta method is not exact. The twin leaves the factor 1 - pi out, as if every
-    pair could come again.
+    Over 200 campaigns a simulated variance of one run is uncertain by 10 %, over 120 by 13 %, and
+    with so few documents the delta method is not exact. The twin leaves the factor 1 - pi out, as
+    if every pair could come again.
     """
     pool, grades = rich
     design = even_design(pool, method, budget)
     values, variances, bias = campaigns_of(
-        pool, design, lambda pairs, rng: LabelRows(pairs, grades[pairs]), 200
+        pool, design, lambda pairs, rng: LabelRows(pairs, grades[pairs]), bounded(120, 200)
     )
     ratio = (variances.mean(axis=0) / (values + bias).var(axis=0, ddof=1)).mean(axis=1)
-    assert ratio == pytest.approx(np.ones(len(RATIOS)), abs=0.3)
+    apart = bounded(0.35, 0.3)
+    assert ratio == pytest.approx(np.ones(len(RATIOS)), abs=apart)
     inclusion = design.inclusion()
     certain = (inclusion**2).sum() / inclusion.sum()
-    assert np.all(ratio / (1.0 - certain) > 1.3)
+    assert np.all(ratio / (1.0 - certain) > 1.0 + apart)
 
 
 @pytest.mark.usefixtures("estimates_alone")
@@ -120,14 +121,15 @@ def test_disagreement_between_assessors_is_in_the_variance(rich, fewest: int) ->
         return LabelRows(pair, grade)
 
     values, variances, bias = campaigns_of(
-        pool, even_design(pool, "poisson", len(pool)), judge, 300
+        pool, even_design(pool, "poisson", len(pool)), judge, bounded(150, 300)
     )
     assert np.all(bias[:, -1] == 0.0)
     kept = slice(None, 4 if fewest == 1 else None)
     ratio = (variances.mean(axis=0) / values.var(axis=0, ddof=1)).mean(axis=1)[kept]
-    assert ratio == pytest.approx(np.ones(len(ratio)), abs=0.2)
-    assert np.all(1.5 * ratio > 1.2)
-    assert np.all(0.6 * ratio < 0.8)
+    apart = bounded(0.25, 0.2)
+    assert ratio == pytest.approx(np.ones(len(ratio)), abs=apart)
+    assert np.all(1.5 * ratio > 1.0 + apart)
+    assert np.all(0.6 * ratio < 1.0 - apart)
 
 
 def test_one_judgment_each_says_that_no_noise_was_measured(pool: Pool) -> None:
