@@ -21,7 +21,7 @@ from tests.support.site import Site
 FORBID_SKIPS = bool(os.environ.get("EVALSITE_FORBID_SKIPS"))
 ON_POSTGRES = os.environ.get("EVALSITE_TEST_DATABASE") == "postgres"
 DATA = Path(os.environ.get("EVALSITE_TEST_DATA") or site.REPO.parent / "shared" / "data")
-WITHOUT_DATABASE = {Path(__file__).parent / name for name in ("core", "formats")}
+NOT_ON_POSTGRES = {Path(__file__).parent / name for name in ("browser", "core", "formats")}
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 
 hypothesis_settings.register_profile("local", deadline=None)
@@ -73,8 +73,8 @@ def _late(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """The core and the formats know no database (import contracts)."""
-    return True if ON_POSTGRES and collection_path in WITHOUT_DATABASE else None
+    """The core and the formats know no database (import contracts); browsers look at sites."""
+    return True if ON_POSTGRES and collection_path in NOT_ON_POSTGRES else None
 
 
 def _uses_database(item: pytest.Item) -> bool:
