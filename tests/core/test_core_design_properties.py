@@ -17,12 +17,15 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import PriorError, make_prior
 from estimation.core.sampling.random_numbers import permanent_random_numbers, uniform_numbers
+from tests.core.length import bounded
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 st = hypothesis.strategies
 given, assume, note = hypothesis.given, hypothesis.assume, hypothesis.note
 PROPERTY = hypothesis.settings(
-    deadline=None, max_examples=50, suppress_health_check=[hypothesis.HealthCheck.filter_too_much]
+    deadline=None,
+    max_examples=bounded(25, 50),
+    suppress_health_check=[hypothesis.HealthCheck.filter_too_much],
 )
 
 pytestmark = pytest.mark.slow
