@@ -31,6 +31,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Sample
+from tests.conftest import MakeSite
 from tests.core.length import bounded
 from tests.support.client import Api
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got, rows_of
@@ -94,6 +95,12 @@ class Direct:
             measures=[parse_measure(text) for text in MEASURES],
             max_grade=len(GRADES) - 1,
         )
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def site(request: pytest.FixtureRequest, make_site: MakeSite) -> Site:
+    """One of the two makes the report of 40 runs as PDF too, which nobody reads here."""
+    return make_site(request.param, env={"REPORT_PDF": "off"} if request.param == "sqlite" else {})
 
 
 @pytest.fixture(scope="module")
