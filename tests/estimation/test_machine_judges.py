@@ -330,7 +330,7 @@ def test_the_ceiling_of_calls_holds_whatever_is_retried_at_once(
 ) -> None:
     numbers = itertools.count()
     with chat.serving(lambda _s: chat.error(500) if next(numbers) % 2 else chat.grade(1)) as stub:
-        settings.MACHINE_ENDPOINTS = {"stub": stub.endpoint(parallel=16)}
+        settings.MACHINE_ENDPOINTS = {"stub": stub.endpoint(parallel=16, seconds=60.0)}
         judge = asked(campaign, max_calls=ceiling)
 
         assert stub.calls == judge.calls == ceiling

@@ -72,6 +72,11 @@ def error(status: int, message: str = "no", **headers: str) -> Reply:
     return Reply(status=status, raw=raw, headers=named)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a call that has to come again may come too late
+
+
 class Chat:
     """The server. ``answer`` may be set anew at any time."""
 
@@ -81,8 +86,7 @@ class Chat:
         self.answered: Counter[tuple[str, str]] = Counter()
         self.at_once = self.most_at_once = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         self.port = int(self._server.server_address[1])
         self.url = f"http://127.0.0.1:{self.port}/v1"
         thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
