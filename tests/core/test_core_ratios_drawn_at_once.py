@@ -12,16 +12,18 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.data.scope import Scope, find_pairs
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.ratio_labels import RatioEstimate
 from estimation.core.estimates.ratios import estimate_ratios
 from estimation.core.inference import drawn_at_once, second_order
-from estimation.core.inference.drawn_at_once import following, of_sample
+from estimation.core.inference.drawn_at_once import following, of_sample, share_followed
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.evaluation import evaluate
-from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds import pair_estimates
+from estimation.core.rounds.evaluation import evaluate, evaluate_scope
+from estimation.core.rounds.results import Asked, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.draws import draw
 from estimation.research.simulation import true_topic_values, true_values
@@ -33,18 +35,23 @@ DOCUMENTS, TOP, TRIALS, NEVER = 100, 5, bounded(10, 60), 10**9
 
 
 @pytest.fixture(scope="module")
-def scattered() -> tuple[Pool, np.ndarray]:
-    """Four runs whose first documents are relevant often, and all others one time in 12."""
-    rng, runs = np.random.default_rng(5), {}
-    often = np.where(np.arange(DOCUMENTS) < TOP, 0.6, 0.08)
-    relevant = often > rng.random((len(TOPICS), DOCUMENTS))
+def runs() -> dict[str, RankedLists]:
+    rng, found = np.random.default_rng(5), {}
     for number in range(4):
         docnos = []
         for _ in TOPICS:
             place = np.arange(DOCUMENTS) + rng.normal(0.0, 1.0 + 3.0 * number, DOCUMENTS)
             docnos += [f"d{each:03d}".encode() for each in np.argsort(place)]
         bounds = np.arange(0, len(docnos) + 1, DOCUMENTS)
-        runs[f"run {number}"] = RankedLists(tuple(TOPICS), bounds, np.array(docnos))
+        found[f"run {number}"] = RankedLists(tuple(TOPICS), bounds, np.array(docnos))
+    return found
+
+
+@pytest.fixture(scope="module")
+def scattered(runs: dict[str, RankedLists]) -> tuple[Pool, np.ndarray]:
+    """Four runs whose first documents are relevant often, and all others one time in 12."""
+    often = np.where(np.arange(DOCUMENTS) < TOP, 0.6, 0.08)
+    relevant = often > np.random.default_rng(6).random((len(TOPICS), DOCUMENTS))
     pool = build_pool(TOPICS, runs, depth=DOCUMENTS)
     document = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
     return pool, relevant[pool.topic, document].astype(np.int64)
@@ -138,6 +145,10 @@ def estimated(scattered) -> tuple[RatioEstimate, float]:
     return found, float(np.sqrt(np.diag(found.estimate.covariance).mean()))
 
 
+def followed(found: RatioEstimate, further: np.ndarray) -> RatioEstimate:
+    return following(found, further, share_followed(found, further))
+
+
 def test_runs_are_followed_together_where_it_is_sure(estimated) -> None:
     """By hand: every topic off by as much has no variance, and the values' own is the least."""
     found, error = estimated
@@ -145,11 +156,11 @@ def test_runs_are_followed_together_where_it_is_sure(estimated) -> None:
     value = found.estimate.value
     for off, share in ((0.9, 0.0), (1.1, 0.4), (1.5, 1.0)):
         moved = np.full(runs, off * error)
-        after = following(found, found.by_topic + moved / topics)
+        after = followed(found, found.by_topic + moved / topics)
         assert after.estimate.value == pytest.approx(value + share * moved, abs=1e-9)
         assert after.estimate.value + after.bias == pytest.approx(value + found.bias, abs=1e-12)
         assert (after.rest is None) == (share == 0.0)
-    after = following(found, found.by_topic + 1.125 * error / topics)
+    after = followed(found, found.by_topic + 1.125 * error / topics)
     left = (0.5 * 1.125 * error) ** 2  # half is followed, and the other half believed by half
     assert after.rest.of_values == pytest.approx(np.full(runs, 0.5 * left))
     assert after.rest.of_differences == pytest.approx(np.zeros((runs, runs)), abs=1e-12)
@@ -160,13 +171,52 @@ def test_what_topics_do_not_tell_surely_is_not_followed(estimated, monkeypatch) 
     found, error = estimated
     topics, _ = found.by_topic.shape
     off = np.where(np.arange(topics) % 2 == 0, 40.0, -30.0)[:, None] * error / topics
-    assert following(found, found.by_topic + off) is found
+    assert followed(found, found.by_topic + off) is found
     monkeypatch.setattr(drawn_at_once, "SURE_OF_ALL", 0.0)
-    assert following(found, found.by_topic + off) is not found
+    assert followed(found, found.by_topic + off) is not found
 
 
 def test_few_topics_are_not_followed(estimated, monkeypatch) -> None:
     found, error = estimated
     topics, _ = found.by_topic.shape
     monkeypatch.setattr(second_order, "LEAST_TOPICS", topics + 1)
-    assert following(found, found.by_topic + 3.0 * error / topics) is found
+    assert followed(found, found.by_topic + 3.0 * error / topics) is found
+
+
+def alone(pool: Pool) -> dict[str, RankedLists]:
+    """Later runs: four times the last documents of every topic, from the last one up."""
+    docnos = [f"d{each:03d}".encode() for _ in TOPICS for each in range(DOCUMENTS - 1, -1, -1)]
+    bounds = np.arange(0, len(docnos) + 1, DOCUMENTS)
+    lists = RankedLists(tuple(TOPICS), bounds, np.array(docnos))
+    return {f"later {number}": lists for number in range(4)}
+
+
+def test_nobody_is_told_otherwise_for_who_else_is_asked_for(
+    scattered, runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is followed is told by the runs of the round; the twin asks all that are there."""
+    pool, grades = scattered
+    later = alone(pool)
+    joined = build_pool(TOPICS, runs | later, depth=DOCUMENTS)
+    own, only = list(pool.runs), build_pool(TOPICS, later, depth=DOCUMENTS)
+    design = design_for(pool, "poisson", budget=4000)
+    sample = draw(pool, design, seed="asked")
+    labels = LabelRows(sample.pair, grades[sample.pair])
+    drawn, asked = PairRound(design, sample), Asked(labels, (AP,), 1)
+
+    def values(scope: Scope, tags: list[str]) -> np.ndarray:
+        found = evaluate_scope(scope, drawn, asked).results[0].estimate.value
+        return found[[scope.pool.run_index(tag) for tag in tags]]
+
+    of_round, with_later = Scope.of(pool), Scope.of(pool, joined)
+    place = find_pairs(pool.topic, pool.docno, among_topic=only.topic, among_docno=only.docno)
+    assert np.all(place >= 0)
+    without = Scope(only, place, pool, joins=False)
+    told = values(of_round, own)
+    assert values(with_later, own) == pytest.approx(told, rel=1e-9)
+    assert values(without, list(later)) == pytest.approx(values(with_later, list(later)), rel=1e-9)
+
+    monkeypatch.setattr(
+        pair_estimates, "share_followed", lambda found, further, *_: share_followed(found, further)
+    )
+    assert np.abs(values(with_later, own) / told - 1.0).max() > 1e-3

@@ -26,7 +26,7 @@ from .ratio_outlook import levels_of
 from .second_order import SecondMoments, to_second_order
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray
+    from ..arrays import FloatArray, IntArray
     from ..data.labels import LabelRows
     from ..estimates.drawn import Drawn
     from ..estimates.ratio_labels import RatioEstimate
@@ -71,21 +71,37 @@ def of_sample(
     return to_second_order(measure, tangent, estimated, found)
 
 
-def following(found: RatioEstimate, further: FloatArray) -> RatioEstimate:
-    """What a sample drawn at once says of ratios, where it follows their second order, (T, k).
+def share_followed(
+    found: RatioEstimate, further: FloatArray, runs: IntArray | None = None
+) -> float:
+    """How far all runs follow the second order of ratios over T, (T, k), between 0 and 1.
 
-    All runs do alike, by the means of their squares and variances.
+    By the means of squares and variances over some runs, those of the round: values of runs do not
+    hang on who else is asked for.
     """
-    off = further - found.by_topic
+    columns = slice(None) if runs is None else runs
+    off = (further - found.by_topic)[:, columns]
     squares, chance = second_order.sums_told(off)
-    square, spread = squares.mean(), float(np.diag(chance).mean())
-    variance = float(np.maximum(np.diag(found.estimate.covariance), 0.0).mean())
-    least = max(SURE_OF_ALL**2 * spread, NOTABLE_OF_ALL**2 * variance)
+    square, spread = float(squares.mean()), float(np.diag(chance).mean())
+    variance = np.maximum(np.diag(found.estimate.covariance), 0.0)[columns]
+    least = max(SURE_OF_ALL**2 * spread, NOTABLE_OF_ALL**2 * float(variance.mean()))
     if len(off) < second_order.LEAST_TOPICS or square <= least:
-        return found
+        return 0.0
     beyond = np.sqrt(square / least) - 1.0 if least > 0.0 else RAMP
-    share = np.full(len(squares), min(beyond / RAMP, 1.0) * (1.0 - spread / square))
-    rest = second_order.rest_of(off.sum(axis=0), chance, share, share)
+    return float(min(beyond / RAMP, 1.0) * (1.0 - spread / square))
+
+
+def following(found: RatioEstimate, further: FloatArray, share: float) -> RatioEstimate:
+    """What a sample drawn at once says of ratios if it follows their second order, (T, k), so far.
+
+    What is not followed is not believed, and of the rest intervals allow for as much.
+    """
+    if not share:
+        return found
+    off = further - found.by_topic
+    _, chance = second_order.sums_told(off)
+    shares = np.full(off.shape[1], share)
+    rest = second_order.rest_of(off.sum(axis=0), chance, shares, shares)
     by_topic = found.by_topic + share * off
     return replace(
         found,

@@ -14,10 +14,11 @@ from ..estimates.difference import difference_estimate
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..estimates.topic_sums import TopicSums
-from ..inference.drawn_at_once import following, of_sample
+from ..inference.drawn_at_once import following, of_sample, share_followed
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import RunBounds, guarantee
 from ..inference.ideal_lists import IdealLists
+from ..inference.outlook import Outlook, OutlookOver
 from ..inference.ratio_knowledge import RatioKnowledge, knowledge_at
 from ..inference.ratio_outlook import AtOutlook
 from ..inference.reach import Reach
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..data.scope import Scope
     from ..estimates.drawn import Drawn
     from ..estimates.estimators import DifferenceEstimate, Totals
-    from ..inference.outlook import Outlook
+    from ..estimates.ratio_labels import RatioEstimate
     from ..inference.uncertainty import Unseen
     from ..measures.table import Measure
 
@@ -230,18 +231,10 @@ class _Question:
 
     def _ratio(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over
-        at = AtOutlook.of(pool, measure, drawn, self.outlook)
-        found = estimate_ratios(
-            pool,
-            measure,
-            drawn=drawn,
-            rows=self.rows,
-            expected_bias=at.bias_by_topic(),
-            more=at.more(measure),
-        )
+        at, found = _estimated(pool, measure, drawn=drawn, rows=self.rows, outlook=self.outlook)
         further = of_sample(at, measure, self.outlook, drawn=drawn, rows=self.rows)
         if further is not None:
-            found = following(found, further)
+            found = following(found, further, self._followed(measure, found, further))
         of_lists = None
         if found.parts is not None and at.factor.any():
             ideal = IdealLists.of(pool, measure, drawn, self.rows, self.outlook)
@@ -256,6 +249,28 @@ class _Question:
             relevant_found=found.found,
             ratio_knowledge=knowledge_at(at, measure, found, of_lists=of_lists),
         )
+
+    def _followed(self, measure: Measure, found: RatioEstimate, further: FloatArray) -> float:
+        """How far the runs of the round follow the second order: the same, whoever is asked for."""
+        sampled, pool = self.scope.sampled, self.scope.pool
+        if sampled is None or sampled is pool:
+            return share_followed(found, further)
+        if set(sampled.runs) <= set(pool.runs):
+            return share_followed(found, further, self.scope.positions(sampled.runs))
+        outlook = self.outlook.sampled if isinstance(self.outlook, OutlookOver) else self.outlook
+        drawn, rows = self.drawn, self.rows
+        at, of_round = _estimated(sampled, measure, drawn=drawn, rows=rows, outlook=outlook)
+        alone = of_sample(at, measure, outlook, drawn=drawn, rows=rows)
+        return 0.0 if alone is None else share_followed(of_round, alone)
+
+
+def _estimated(
+    pool: Pool, measure: Measure, *, drawn: Drawn, rows: LabelRows, outlook: Outlook
+) -> tuple[AtOutlook, RatioEstimate]:
+    at = AtOutlook.of(pool, measure, drawn, outlook)
+    bias, more = at.bias_by_topic(), at.more(measure)
+    found = estimate_ratios(pool, measure, drawn=drawn, rows=rows, expected_bias=bias, more=more)
+    return at, found
 
 
 def _guaranteed(
