@@ -15,7 +15,7 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope, find_pairs
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.ratio_labels import RatioEstimate
-from estimation.core.estimates.ratios import estimate_ratios
+from estimation.core.estimates.ratios import estimate_ratios, judged_ratios
 from estimation.core.inference import drawn_at_once, second_order
 from estimation.core.inference.drawn_at_once import following, of_sample, share_followed
 from estimation.core.inference.outlook import KnownOutlook
@@ -220,3 +220,21 @@ def test_nobody_is_told_otherwise_for_who_else_is_asked_for(
         pair_estimates, "share_followed", lambda found, further, *_: share_followed(found, further)
     )
     assert np.abs(values(with_later, own) / told - 1.0).max() > 1e-3
+
+
+@pytest.mark.parametrize("text", ["AP", "nDCG"])
+def test_what_disagreement_moves_ratios_by_is_no_part_of_it(
+    ranked, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Everything is judged, by two who disagree: what is followed is what judgments say."""
+    pool, grades = of_one_topic(ranked)
+    measure = parse_measure(text)
+    pair = np.repeat(np.arange(8), 2)
+    grade = np.sort(np.stack([grades, np.roll(grades, 1)]).T, axis=1).ravel()
+    rows, ones = LabelRows(pair, grade), np.ones(8)
+    drawn = Drawn(np.arange(8), ones, ones, ones)
+    outlook = KnownOutlook(np.array([1]), np.full((1, 8), 0.4))
+    at = AtOutlook.of(pool, measure, drawn, outlook)
+    monkeypatch.setattr(drawn_at_once, "LEAST_VARIANCE", 0.0)
+    said = of_sample(at, measure, outlook, drawn=drawn, rows=rows)
+    assert said == pytest.approx(judged_ratios(pool, measure, rows=rows).value, rel=1e-9)

@@ -157,3 +157,18 @@ def test_trials_know_the_truth_of_noisy_judgments(text: str) -> None:
     assert setting.truth() == pytest.approx(expected, rel=1e-12)
     plain = replace(setting, assessors=Assessors())
     assert not np.allclose(plain.truth(), expected, rtol=0.05)
+
+
+@pytest.mark.parametrize("text", ["AP(rel=3)", "Rprec(rel=3)"])
+def test_trials_of_a_scale_on_which_nothing_is_relevant_are_0(text: str) -> None:
+    pool = three_runs()
+    setting = Setting(
+        pool=pool,
+        grades=(grades_of(pool) > 0).astype(np.int64),
+        max_grade=1,
+        goal=goals.absolute(*pool.runs),
+        measure=parse_measure(text),
+        budget=len(pool),
+        assessors=Assessors(labels=2, noise=0.2),
+    )
+    assert setting.truth().tolist() == [0.0, 0.0, 0.0]

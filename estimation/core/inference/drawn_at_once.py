@@ -21,6 +21,7 @@ import numpy as np
 
 from ..estimates.ratio_labels import by_levels
 from ..estimates.ratio_lines import Tangent
+from ..estimates.ratio_moments import RatioNoise
 from . import second_order
 from .ratio_outlook import levels_of
 from .second_order import SecondMoments, to_second_order
@@ -42,6 +43,8 @@ def of_sample(
     at: AtOutlook, measure: Measure, outlook: Outlook, *, drawn: Drawn, rows: LabelRows
 ) -> FloatArray | None:
     """Return what a sample drawn at once says of ratios over T to the second order, (T, k).
+
+    Less what disagreement moves them by, as ratios of estimates are.
 
     None where denominators are known so well that ratios of estimates say it, of draws by topic,
     whose pairs are not as good as independent, and where nothing was found.
@@ -68,7 +71,8 @@ def of_sample(
     found = SecondMoments.of(
         tangent, drawn.pair, missed=missed, reached=labels.reach, uncertain=1.0 - inclusion
     )
-    return to_second_order(measure, tangent, estimated, found)
+    noise = RatioNoise.of(tangent, labels, rows, drawn.pair, 1.0 / inclusion)
+    return to_second_order(measure, tangent, estimated, found) - noise.bias(measure)
 
 
 def share_followed(
@@ -79,13 +83,15 @@ def share_followed(
     By the means of squares and variances over some runs, those of the round: values of runs do not
     hang on who else is asked for.
     """
+    if len(further) < second_order.LEAST_TOPICS:
+        return 0.0
     columns = slice(None) if runs is None else runs
     off = (further - found.by_topic)[:, columns]
     squares, chance = second_order.sums_told(off)
     square, spread = float(squares.mean()), float(np.diag(chance).mean())
     variance = np.maximum(np.diag(found.estimate.covariance), 0.0)[columns]
     least = max(SURE_OF_ALL**2 * spread, NOTABLE_OF_ALL**2 * float(variance.mean()))
-    if len(off) < second_order.LEAST_TOPICS or square <= least:
+    if square <= least:
         return 0.0
     beyond = np.sqrt(square / least) - 1.0 if least > 0.0 else RAMP
     return float(min(beyond / RAMP, 1.0) * (1.0 - spread / square))

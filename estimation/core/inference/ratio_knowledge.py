@@ -229,7 +229,8 @@ def _bias_left(at: AtOutlook, measure: Measure, found: RatioEstimate) -> BiasLef
     """What is expected to be left of the bias in rounds drawn at once.
 
     Taken off is the mean of what the squares and the outlook say: differences allow for as much
-    more as that is short of the outlook, values for all that the two are apart.
+    more as that is short of the outlook, values for all that the two are apart. Where second orders
+    are followed both allow for the rest of these as well (`drawn_at_once`).
     """
     damping = DAMPING_OF_RPREC if measure.name == "Rprec" else DAMPING
     overlooked = found.estimate.value * at.overlooked / (1.0 - at.overlooked)

@@ -67,12 +67,13 @@ def followed(
     variance : ndarray of float64, shape (k,)
         Of the values, as squares of what was found tell.
     """
+    topics, runs = by_topic.shape
+    if topics < LEAST_TOPICS:
+        return by_topic, Rest(np.zeros(runs), np.zeros((runs, runs)), np.zeros(runs))
     off = further - by_topic
     squares, chance = sums_told(off)
     least = np.maximum(SURE**2 * np.diag(chance), NOTABLE**2 * variance)
     share = share_of(np.maximum(squares - least, 0.0), of=squares)
-    if len(off) < LEAST_TOPICS:
-        return by_topic, Rest(0.0 * share, 0.0 * chance, 0.0 * share)
     return by_topic + share * off, rest_of(off.sum(axis=0), chance, share, np.ones(len(share)))
 
 

@@ -215,12 +215,12 @@ class Setting:
 
     def _ratios(self) -> FloatArray:
         pool, measure = self.pool, self.measure
-        if self.assessors.noise == 0.0:
-            (values,) = complete_values(pool, grades=self.grades, measures=[measure])
-            return np.asarray(values)
         scale = np.arange(self.max_grade + 1)
         gain = np.diff(measure.utilities(scale))
         rising = np.flatnonzero(gain > 0.0)
+        if self.assessors.noise == 0.0 or not len(rising):
+            (values,) = complete_values(pool, grades=self.grades, measures=[measure])
+            return np.asarray(values)
         reach = [self.assessors.expected((scale > each).astype(np.float64)) for each in rising]
-        by_grade = np.array(reach).reshape(len(rising), len(scale))
+        by_grade = np.stack(reach)
         return ratios_of_shares(pool, measure, gain=gain[rising], reach=by_grade[:, self.grades])
