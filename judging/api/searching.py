@@ -14,7 +14,7 @@ from judging.api.fields import Number, OneOf, Text
 from judging.api.pagination import PageQuery
 from judging.api.serializers import PREFERENCE, second_docno
 from judging.browsing import ORDERS, JudgmentFilter
-from judging.models import User
+from judging.models import MAX_GRADE, User
 
 Row = serializers.Serializer[Any]
 NOBODY = 0
@@ -38,8 +38,9 @@ class WhichJudgments(PageQuery):
     assessor = Text(required=False, max_length=150, help_text="Of one user name.")
     grade = IntegerField(required=False, min_value=0)
     apart = IntegerField(
-        required=False, min_value=1, help_text="Labels of the pair differ by so many grades."
-    )
+        required=False, min_value=1, max_value=MAX_GRADE,
+        help_text="Labels of the pair differ by so many grades.",
+    )  # fmt: skip
     seconds = serializers.FloatField(required=False, min_value=0, help_text="Given within so many.")
     since = serializers.DateField(required=False)
     until = serializers.DateField(required=False)

@@ -93,6 +93,14 @@ def test_a_page_that_is_no_page_is_named(address: str, client: rest.RestClient) 
     assert client.get(f"{address}?page=1&page_size=1000").status_code == 200
 
 
+def test_labels_are_no_farther_apart_than_a_scale_is_long(client: rest.RestClient) -> None:
+    address = "/api/campaigns/test/judgments/"
+    for value in (f"{2**31}", f"{2**63}", "9" * 20):
+        assert wrong(client.get(f"{address}?apart={value}")) == ["apart"], value
+        assert client.get(f"{address}?grade={value}").json()["count"] == 0, value
+    assert client.get(f"{address}?apart=20").json()["count"] == 0
+
+
 def test_pages_follow_each_other(client: rest.RestClient) -> None:
     first = client.get("/api/campaigns/test/topics/?page_size=2").json()
     second = client.get(first["next"]).json()
