@@ -119,7 +119,7 @@ def amend(
         }
         if (plan.grades, plan.depth) != (now.grades, now.depth):
             _refuse_if_fixed(now)
-            _refuse_without_grades_of_gold(now, len(plan.grades))
+            _refuse_without_known_grades(now, len(plan.grades))
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         if plan.senior_grades != now.senior_grades:
             _count_seniors(campaign, plan.senior_grades)
@@ -189,11 +189,13 @@ def _refuse_if_fixed(campaign: Campaign) -> None:
     refuse_while_drawn(campaign, field="grades")
 
 
-def _refuse_without_grades_of_gold(campaign: Campaign, grades: int) -> None:
-    accepted = campaign.gold_pairs.values_list("accepted", flat=True)
-    if any(max(each) >= grades for each in accepted):
-        message = "The scale must keep all grades that are right for a gold pair."
-        raise UserError("fixed", message, status=409, field="grades")
+def _refuse_without_known_grades(campaign: Campaign, grades: int) -> None:
+    """Nobody could answer rightly any more, nor pass a training, which may be asked of them."""
+    for kind, rows in (("gold", campaign.gold_pairs), ("training", campaign.training_pairs)):
+        accepted = rows.values_list("accepted", flat=True)
+        if any(max(each) >= grades for each in accepted):
+            message = f"The scale must keep all grades that are right for a {kind} pair."
+            raise UserError("fixed", message, status=409, field="grades")
 
 
 def open_for_judging(*, campaign: Campaign, by: User) -> None:

@@ -26,6 +26,7 @@ from judging.models import (
 )
 from judging.services import (
     assignments,
+    campaigns,
     crowd_links,
     desk,
     entering,
@@ -443,3 +444,14 @@ def test_material_that_is_taught_from_stays(made: Campaign) -> None:
     with pytest.raises(UserError, match="the training or a norming session names"):
         uploads.remove(upload=topics, by=made.created_by)
     assert made.topics.count() == 2
+
+
+def test_the_scale_keeps_the_grades_that_are_taught(made: Campaign) -> None:
+    """Else nobody could pass, and nobody new would be handed anything."""
+    made.batches.all().delete()
+    by = made.created_by
+    with pytest.raises(UserError, match="right for a training pair"):
+        campaigns.amend(campaign=made, by=by, chosen={"grades": made.grades[:2]})
+    campaigns.amend(campaign=made, by=by, chosen={"grades": made.grades[:3]})
+    made.refresh_from_db()
+    assert made.max_grade == 2
