@@ -24,9 +24,10 @@ CHUNK = 2000
 def request(*, campaign: Campaign, by: User) -> Job:
     """Has a worker judge from the qrels (see answer).
 
-    Raises UserError ``campaign_not_open`` (409).
+    Raises UserError ``campaign_not_open`` (409), ``scale_changed`` (409).
     """
     _refuse_unless_open(campaign)
+    _refuse_of_another_scale(campaign)
     with transaction.atomic():
         audit.record("ask for qrels", by=by, campaign=campaign)
         data = {"by": by.pk}
@@ -42,8 +43,12 @@ def judge(job: jobs.Running) -> None:
 
 
 def answer(*, campaign: Campaign, by: User, progress: Progress = untold) -> int:
-    """Judges every free pair of the drawn batches whose grade is known; returns how many."""
+    """Judges every free pair of the drawn batches whose grade is known; returns how many.
+
+    Raises UserError as ``request`` does.
+    """
     _refuse_unless_open(campaign)
+    _refuse_of_another_scale(campaign)
     while batches.open_next(campaign.pk):
         pass
     assessor = _assessor()
@@ -58,6 +63,17 @@ def answer(*, campaign: Campaign, by: User, progress: Progress = untold) -> int:
 def _refuse_unless_open(campaign: Campaign) -> None:
     if campaign.state != Campaign.State.OPEN:
         raise UserError("campaign_not_open", "Open the campaign for judging first.", status=409)
+
+
+def _refuse_of_another_scale(campaign: Campaign) -> None:
+    """Qrels may have been read before the scale became what it is."""
+    rows = campaign.known_grades.filter(grade__gt=campaign.max_grade).select_related("upload")
+    if row := rows.order_by("-grade", "pk").first():
+        message = (
+            f"{row.upload} has grades up to {row.grade}, but the scale goes to"
+            f" {campaign.max_grade} now. Remove it, and upload qrels of this scale."
+        )
+        raise UserError("scale_changed", message, status=409)
 
 
 def _assessor() -> User:

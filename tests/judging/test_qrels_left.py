@@ -125,3 +125,19 @@ def test_a_pair_that_somebody_holds_is_left_to_them(campaign: Campaign) -> None:
     factories.run_due_jobs()
     held.pair.refresh_from_db()
     assert not held.pair.decided
+
+
+def test_qrels_of_a_longer_scale_judge_nothing_and_can_be_brought_anew(campaign: Campaign) -> None:
+    drawn(campaign)
+    factories.stored_upload(campaign, b"t1 0 elsewhere 3\n", name="old.qrels", kind="qrels")
+    upload = campaign.uploads.get(name="old.qrels")
+    assert upload.state == "accepted"
+    Campaign.objects.filter(pk=campaign.pk).update(grades=campaign.grades[:2])
+    client = rest.client_of(campaign.created_by)
+    base = f"/api/campaigns/{campaign.slug}/"
+    answer = client.post(f"{base}decisions/from-qrels/")
+    assert (answer.status_code, answer.json()["code"]) == (409, "scale_changed")
+    assert "old.qrels has grades up to 3, but the scale goes to 1 now" in answer.json()["message"]
+    assert client.delete(f"{base}uploads/{upload.pk}/").status_code == 204
+    told = from_qrels(campaign)
+    assert (told["left"]["unknown"], told["left"]["known"]) == (2, 0)

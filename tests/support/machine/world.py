@@ -18,7 +18,7 @@ from django.db import OperationalError
 from django.db.models import F
 
 from judging.errors import UserError
-from judging.models import Assignment, CrowdLink, Job, Membership
+from judging.models import Assignment, CrowdLink, Job, KnownGrade, Membership
 from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import one
@@ -405,7 +405,11 @@ class World(Recalling, Sorting):
         )  # fmt: skip
 
     def from_qrels(self, who: int, pick: int, choice: int) -> None:
-        expect = {202} if self.seen.state == "open" else {"campaign_not_open"}
+        read = KnownGrade.objects.filter(campaign=self.campaign)
+        longer = read.filter(grade__gte=self.seen.scale).exists()  # of the scale before
+        expect: set[int | str] = {"scale_changed"} if longer else {202}
+        if self.seen.state != "open":
+            expect = {"campaign_not_open"}
         self.send(self.organizer(who), "post", "decisions/from-qrels/", expect=expect)
 
     def ask_again(self, who: int, pick: int, choice: int) -> None:
