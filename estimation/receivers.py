@@ -8,11 +8,12 @@ from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
-from estimation.models import Draw, MachineJudge, Prediction, Round, Run
+from estimation.material import taking_part
+from estimation.models import Draw, MachineJudge, Prediction, Round
 from estimation.selectors import current_round, label_quality, latest_estimates
 from estimation.services import pausing
 from estimation.work import OF_NUMBERS, QUALITY
-from judging.models import Batch, Campaign, Job, Pair
+from judging.models import Batch, Campaign, Job, Pair, Upload
 from judging.services import jobs
 from judging.signals import (
     batch_completed,
@@ -127,9 +128,13 @@ def design_weights(campaign: Campaign, pairs: Sequence[int], **_kwargs: Any) -> 
 
 @receiver(left_out_asked, sender=Campaign, dispatch_uid="withdrawn-runs")
 def withdrawn_runs(campaign: Campaign, **_kwargs: Any) -> list[int]:
-    """Files of runs that take part in no ranking: a copy of the campaign does without."""
-    gone = Run.objects.filter(campaign=campaign).exclude(withdrawn=None)
-    return list(gone.values_list("upload", flat=True))
+    """Files of runs that take part in no ranking: a copy of the campaign does without.
+
+    So they do whose place another version has taken, which leaves no run of theirs.
+    """
+    files = campaign.uploads.filter(kind=Upload.Kind.RUN)
+    gone = files.exclude(pk__in=taking_part(campaign).values("upload"))
+    return list(gone.values_list("pk", flat=True))
 
 
 @receiver(competence_asked, sender=Campaign, dispatch_uid="competence-of-somebody")

@@ -22,7 +22,7 @@ that has failed for good, so that an organizer must do something; else nothing.
 with how many pairs each of them stands for, as far as it knows.
 
 ``left_out_asked``, the same: a receiver answers with row ids of uploads whose content takes part in
-nothing any more, as a run that was withdrawn.
+nothing any more, as a run that was withdrawn or replaced.
 
 ``competence_asked``, the same, with ``username``: a receiver answers with what is known of how good
 the labels of that person are, as it was found with the latest estimates, or with nothing.

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 
 from judging import lessons
 from judging.errors import UserError
@@ -51,18 +50,17 @@ def copy_files(job: jobs.Running) -> None:
     """The job: stores the accepted files of the other campaign. Safe to run again at any point.
 
     A file that has been stored before, by its digest and name, is not stored again; the files of an
-    archive are files by themselves. Of what was replaced, the latest version comes along; runs that
-    were withdrawn stay where they are.
+    archive are files by themselves. Runs that take part come along, whichever version that is;
+    those that were withdrawn or replaced stay where they are.
     """
     made = Campaign.objects.get(pk=job.target)
     by = User.objects.get(pk=job.data["by"])
     accepted = Upload.objects.filter(campaign=job.data["campaign"], state=Upload.State.ACCEPTED)
-    newer = Upload.objects.filter(replaces=OuterRef("pk"), state=Upload.State.ACCEPTED)
-    latest = accepted.exclude(Exists(newer)).exclude(kind=Upload.Kind.ARCHIVE)
     other = Campaign.objects.get(pk=job.data["campaign"])
     asked: Any = left_out_asked.send(sender=Campaign, campaign=other)
     left_out = {pk for _, told in asked for pk in told}
-    rows = [row for row in latest.order_by("pk") if row.pk not in left_out]
+    files = accepted.exclude(kind=Upload.Kind.ARCHIVE).order_by("pk")
+    rows = [row for row in files if row.pk not in left_out]
     for done, row in enumerate(rows):
         job.report(done / len(rows), row.name)
         if not made.uploads.filter(sha256=row.sha256, name=row.name).exists():

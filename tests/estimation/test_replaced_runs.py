@@ -9,9 +9,10 @@ from django.test import Client
 from estimation.material import taking_part
 from estimation.models import Estimate, Round, Run
 from estimation.services import choices, estimates, replacing, rounds, withdrawals
+from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import AuditEntry, Campaign, Job, Judgment, Upload
-from judging.services import jobs, uploads
+from judging.services import duplicates, jobs, uploads
 from tests.support import evaluation, factories, rest
 from tests.support.later import join, latest, lines_of, with_news
 from tests.support.pages import address, text
@@ -329,3 +330,38 @@ def test_a_draft_says_that_its_run_was_withdrawn_and_what_mends_that(
     assert "This cannot be drawn" not in text(organizer.get(page))
     assert api.get(base).json()["cannot_be_drawn"] is None
     assert api.post(f"{base}draw/", {}).status_code == 202
+
+
+# ---------------------------------------------------------------------------------- copies
+
+
+def copied(campaign: Campaign) -> Campaign:
+    """With the files, all of them read."""
+    made = duplicates.duplicate(
+        campaign=campaign, by=campaign.created_by, name="Again", with_files=True
+    )
+    for _ in range(2):  # runs wait for topics
+        factories.run_due_jobs()
+        Job.objects.update(due=seconds_from_now(-1))
+    return made
+
+
+def test_a_copy_has_the_old_version_where_that_takes_part_again(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    old, by = run_of(campaign), campaign.created_by
+    upload = replace(campaign, with_news("run2"))
+    confirm(upload)
+    withdrawals.take_back(run=old, by=by)
+    withdrawals.withdraw(run=Run.objects.get(upload=upload), by=by)
+    known = set(taking_part(campaign).values_list("tag", "digest"))
+    assert (old.tag, old.digest) in known
+    assert set(copied(campaign).runs.values_list("tag", "digest")) == known
+
+
+@pytest.mark.slow
+def test_a_copy_does_without_what_was_replaced_before_a_draw(campaign: Campaign) -> None:
+    replace(campaign, with_news("run2"))
+    known = set(taking_part(campaign).values_list("tag", "digest"))
+    made = copied(campaign)
+    assert set(made.runs.values_list("tag", "digest")) == known
+    assert not made.uploads.exclude(state=Upload.State.ACCEPTED).exists()
