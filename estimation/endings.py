@@ -62,8 +62,11 @@ def ended_at(row: Round) -> datetime | None:
 
 def still_because(row: Round) -> str:
     """Why nobody is handed anything of a round that has not ended; nothing if somebody is."""
-    if not row.is_going:
-        return ""
+    return still_now(row) if row.is_going else ""
+
+
+def still_now(row: Round) -> str:
+    """The same of one that may have ended, and of which something is judged again."""
     paused = f"round {row.number} is paused" if row.is_paused else ""
     return STILL.get(Campaign.State(row.campaign.state), paused)
 

@@ -57,6 +57,10 @@ def _over(found: Situation) -> NextStep | None:
     why = "The campaign is closed: judgments and estimates stay as they are."
     if not found.drawn or found.row is None:
         return NextStep("closed", "Nothing to do", why, waits=True)
+    if again := found.progress and found.progress.again:
+        action = Action("report-list", "Export") if again.used else None
+        why = f"{again.what} {again.until}"
+        return NextStep("closed", "Open it again, if it shall go on", why, action, waits=True)
     if not found.row.estimate_sets.exists():
         why = "The campaign was closed before a batch was judged: there are no results yet."
         return NextStep("closed", "Open it again, if it shall go on", why, waits=True)

@@ -25,11 +25,13 @@ class FreedBatch:
 
 @dataclass(frozen=True)
 class JudgedAgain:
-    """``used``: batches that the numbers rest on meanwhile; ``excluded``: whose work is."""
+    """``used``: batches that the numbers rest on meanwhile; ``excluded``: whose work is;
+    ``still``: why nobody is handed anything meanwhile, as the end of a sentence."""
 
     freed: Sequence[FreedBatch]
     used: int
     excluded: Sequence[str]
+    still: str = ""
 
     @property
     def pairs(self) -> int:
@@ -57,6 +59,12 @@ class JudgedAgain:
 
     @property
     def mend(self) -> str:
+        if self.still:
+            them = "it" if self.pairs == 1 else "them"
+            return (
+                f"Nobody is handed {them} while {self.still}: have it go on, or decide {them} "
+                "yourself in the queue."
+            )
         pairs = "This pair is" if self.pairs == 1 else "These pairs are"
         return (
             f"{pairs} handed out before all others, to assessors who have not judged them: invite "

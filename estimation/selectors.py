@@ -16,6 +16,7 @@ from estimation.core.inference.equivalence import Equivalence, best_or_equivalen
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
+from estimation.endings import still_now
 from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
@@ -147,9 +148,7 @@ def _judged_again(
     row: Round, batches: Sequence[RoundBatchProgress], used: int
 ) -> JudgedAgain | None:
     served = [each for each in batches if each.state in SERVED and each.number > used]
-    if not served:
-        return None
-    told = told_batches(row)
+    told = told_batches(row) if served else 0
     freed = [
         FreedBatch(each.number, each.pairs - each.finished)
         for each in served
@@ -158,7 +157,7 @@ def _judged_again(
     if not freed:
         return None
     holding = judging.exclusions(row.campaign).filter(ended=None)
-    return JudgedAgain(freed, used, sorted(str(each.assessor) for each in holding))
+    return JudgedAgain(freed, used, sorted(str(each.assessor) for each in holding), still_now(row))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Estimates after work is excluded are those of a campaign in which the person never judged."""
 
 import hashlib
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
@@ -12,7 +13,7 @@ from estimation.services import estimates, pausing, stopping
 from estimation.situation import Situation
 from judging.models import Batch, Campaign, Exclusion, Pair, User
 from judging.selectors import current_judgments
-from judging.services import assignments, batches, exclusions, jobs, judgments
+from judging.services import assignments, batches, campaigns, exclusions, jobs, judgments
 from judging.signals import labels_counted_anew
 from tests.core.length import bounded
 from tests.support import evaluation, factories, rest
@@ -334,6 +335,39 @@ def test_what_happened_and_what_mends_it_is_told_in_the_same_words(
     assert selectors.judged_again(row) is None
     assert rest.client_of(campaign.created_by).get(f"{base}ranking/").json()["judged_again"] is None
     assert "is excluded" not in text(organizer.get(address("live", campaign, row.number)))
+
+
+STANDING_STILL: dict[str, Callable[[Round], None]] = {
+    "the campaign is paused": lambda row: campaigns.pause(campaign=row.campaign, by=by(row)),
+    "the campaign is closed": lambda row: campaigns.close(campaign=row.campaign, by=by(row)),
+    "round 1 is paused": lambda row: pausing.pause(row=row, by=by(row)),
+}
+
+
+def by(row: Round) -> User:
+    return row.campaign.created_by
+
+
+@pytest.mark.parametrize("still", STANDING_STILL)
+def test_where_nothing_is_handed_out_nobody_reads_that_it_is(
+    still: str, campaign: Campaign, organizer: Client
+) -> None:
+    """Nor that estimates stay, or that no batch was judged before."""
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.worker_alive()
+    evaluation.judge(campaign, 35)
+    STANDING_STILL[still](Round.objects.select_related("campaign").get(pk=row.pk))
+    exclude(campaign, "ben")
+    told = selectors.judged_again(Round.objects.get(pk=row.pk))
+    assert told is not None
+    live = text(organizer.get(address("live", campaign, row.number)))
+    home = text(organizer.get(address("campaign-home", campaign)))
+    assert "before the first batch was judged" not in live
+    assert "stay as they are" not in home
+    assert told.what in live
+    assert told.what in home
+    assert f" while {still}: have it go on, or decide them yourself" in told.mend
+    assert told.mend in live
 
 
 @pytest.mark.slow
