@@ -88,8 +88,7 @@ class RoundLine:
 
     @property
     def can_end(self) -> bool:
-        going = self.round.is_going and self.round.state == Round.State.JUDGING
-        return going and self.complete > 0
+        return self.round.is_going and self.complete > 0
 
     @property
     def extra(self) -> int:

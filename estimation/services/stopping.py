@@ -36,6 +36,8 @@ from judging.models import Batch, User
 from judging.services import audit, batches, jobs
 
 STOP = "stop-round"
+GOING = (Round.State.DRAWN, Round.State.JUDGING)
+"""It is drawn until its first numbers are computed, however much is judged by then."""
 
 
 def rule_of(row: Round) -> StoppingRule | None:
@@ -84,7 +86,7 @@ def by_hand(*, row: Round, by: User) -> None:
             raise UserError("not_judged", message, status=409)
         planned = max(row.round_batches.count(), row.preview.get("batches", 0))
         found = {"rule": HAND, "batch": complete, "batches": planned}
-        going = Round.objects.filter(pk=row.pk, stopping={}, state=Round.State.JUDGING)
+        going = Round.objects.filter(pk=row.pk, stopping={}, state__in=GOING)
         if not going.update(stopping=found):
             message = "The round has ended already, or is being ended."
             raise UserError("ended", message, status=409)
@@ -101,7 +103,7 @@ def stop(job: jobs.Running) -> None:
     _let_go(row)
     with transaction.atomic():
         job.fence()
-        going = Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING])
+        going = Round.objects.filter(pk=row.pk, state__in=GOING)
         if not going.update(state=Round.State.STOPPED):
             return
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)

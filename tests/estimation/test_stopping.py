@@ -393,6 +393,26 @@ def test_a_round_is_ended_once_and_not_before_a_batch_is_judged(campaign: Campai
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["poisson", "adaptive"])
+def test_a_round_is_ended_before_its_first_numbers_are_computed(
+    method: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = evaluation.drawn(campaign, method=method, budget=90, batch_size=15, extra_share=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(factories, "run_due_jobs", lambda: None)
+        evaluation.judge(campaign, 25)
+    row.refresh_from_db()
+    used = selectors.complete_batches(row)
+    assert (row.state, used > 0) == (Round.State.DRAWN, True)
+    stopping.by_hand(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert (row.state, row.stopping["batch"]) == (Round.State.STOPPED, used)
+    assert latest(row).batches == used
+    assert set(states(row)[used:]) <= {Batch.State.DROPPED}
+
+
+@pytest.mark.slow
 def test_an_adaptive_round_that_is_ended_plans_no_further_batch(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, method="adaptive", budget=90, batch_size=15, extra_share=0)
     evaluation.judge(campaign, 20)
