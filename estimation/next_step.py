@@ -246,11 +246,16 @@ def _stuck(found: Situation) -> NextStep | None:
     progress = found.progress
     if progress is None or not progress.stuck:
         return None
-    batch = next((b.number for b in progress.batches if b.state == Batch.State.OPEN), None)
-    where = f"Batch {batch} waits" if batch else "The round waits"
     pairs = f"{progress.stuck} pair{'' if progress.stuck == 1 else 's'}"
-    why = f"{where} for {pairs} that nobody could judge."
+    why = kept_open(progress.stuck)
     return NextStep("stuck", f"Decide {pairs}", why, Action("decisions", "Decide"))
+
+
+def kept_open(stuck: int) -> str:
+    """They are those of the whole campaign, and may be of several batches and rounds."""
+    if stuck == 1:
+        return "1 pair that nobody could judge keeps its batch from its end."
+    return f"{stuck:,} pairs that nobody could judge keep their batches from their end."
 
 
 def _again(found: Situation) -> NextStep | None:

@@ -10,9 +10,9 @@ from estimation.findings import Finding, findings, listed, named, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure, target_of
 from estimation.known_now import known_of, said_against
 from estimation.models import EstimateSet, Round
-from estimation.next_step import COPYING, crowd_step
+from estimation.next_step import COPYING, crowd_step, kept_open
 from estimation.situation import Action, Situation
-from judging.models import Batch, Campaign, Job
+from judging.models import Campaign, Job
 from judging.pace import by_day
 from judging.queue import APART, COMMENT, silent, todo_counts
 from judging.services.looks import hasty
@@ -286,10 +286,7 @@ def _stuck(facts: Situation) -> list[Attention]:
     progress = facts.progress
     if progress is None or not progress.stuck:
         return []
-    batch = next((b.number for b in progress.batches if b.state == Batch.State.OPEN), None)
-    where = f"Batch {batch} waits" if batch else "The round waits"
-    text = f"{where} for {_plural(progress.stuck, 'pair')} that nobody could judge."
-    return [Attention("warn", text, Action("decisions", "Decide"))]
+    return [Attention("warn", kept_open(progress.stuck), Action("decisions", "Decide"))]
 
 
 def _silent(facts: Situation) -> list[Attention]:

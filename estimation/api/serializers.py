@@ -126,7 +126,7 @@ class RoundProgressRow(Row):
     used = IntegerField(help_text="Complete batches in a row: what estimates rest on.")
     pairs = IntegerField()
     finished = IntegerField()
-    stuck = IntegerField(help_text="Pairs that wait for a decision.")
+    stuck = IntegerField(help_text="Pairs of the campaign that wait for a decision.")
     workers = IntegerField(
         source="workers.serving", help_text="Workers seen lately that recompute estimates."
     )

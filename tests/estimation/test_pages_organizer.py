@@ -9,10 +9,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from estimation import selectors
 from estimation.models import Round
 from estimation.services import rounds
 from judging.clock import seconds_from_now
-from judging.models import Assignment, Campaign, Job, Judgment, Membership, Upload, User
+from judging.models import Assignment, Campaign, Job, Judgment, Membership, Pair, Upload, User
 from judging.services import assignments, uploads
 from tests.support import evaluation, factories
 from tests.support.pages import (
@@ -186,9 +187,25 @@ def test_home_tells_of_pairs_that_wait_for_a_decision(
     assert assignment is not None
     assignments.skip(assignment=assignment, by=by, reason="unreadable")
     said = text(organizer.get(address("campaign-home", campaign)))
-    assert "Batch 1 waits for 1 pair that nobody could judge" in said
+    assert "1 pair that nobody could judge keeps its batch from its end" in said
     said = text(organizer.get(address("live", campaign, 1)))
     assert "1 pair waits for your decision" in said
+    assert "nobody could judge it, and its batch stays open" in said
+
+
+@pytest.mark.slow
+def test_pairs_that_wait_may_be_of_several_batches(campaign: Campaign, organizer: Client) -> None:
+    """No batch is said to wait for more pairs than it has."""
+    row = evaluation.drawn(campaign, budget=30, batch_size=10, extra_share=0)
+    for by in User.objects.filter(memberships__campaign=campaign, memberships__role="assessor"):
+        while held := assignments.claim_next(campaign=campaign, by=by):
+            assignments.skip(assignment=held, by=by, reason="unreadable")
+    waiting = Pair.objects.filter(campaign=campaign).count()
+    assert waiting > max(batch.pairs for batch in selectors.round_progress(row).batches)
+    said = text(organizer.get(address("campaign-home", campaign)))
+    assert f"{waiting} pairs that nobody could judge keep their batches from their end" in said
+    said = text(organizer.get(address("live", campaign, 1)))
+    assert "nobody could judge them, and their batches stay open" in said
 
 
 @pytest.mark.slow
