@@ -112,7 +112,7 @@ def _by_itself(earlier: Round) -> str:
 def _difference(smaller: Pool, pool: Pool) -> str:
     gone = sorted(set(smaller.runs) - set(pool.runs))
     if gone:
-        return f"it was drawn with the run {gone[0]}, which is not there any more"
+        return f"it was drawn with the run {gone[0]}, which takes part no more"
     if smaller.depth != pool.depth:
         return f"it looked {smaller.depth} ranks deep, and this one looks {pool.depth}"
     if smaller.topics != pool.topics:

@@ -63,6 +63,17 @@ def test_no_value_of_another_run_changes(campaign: Campaign, method: str) -> Non
 
 
 @pytest.mark.slow
+def test_rounds_do_not_count_together_with_one_of_a_withdrawn_run(campaign: Campaign) -> None:
+    """It is there, and can be taken back."""
+    judged_round(campaign, method="poisson")
+    withdraw(campaign)
+    plan = {"method": "poisson", "top_up": True, "with_earlier": True, "seed": "another"}
+    row = evaluation.drafted(campaign, **plan)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert "drawn with the run run2, which takes part no more" in row.preview["error"]
+
+
 def test_what_is_told_of_the_others_is_what_their_files_score(campaign: Campaign) -> None:
     row = judged_round(campaign)
     withdraw(campaign)
