@@ -13,7 +13,7 @@ from typing import Any
 from django.core.files.base import File
 
 from judging.errors import UserError
-from judging.formats.problems import Problems, UnreadableError
+from judging.formats.problems import Problems, UnreadableError, show
 from judging.formats.qrels import read_qrels
 from judging.models import Campaign, Job, Upload, User
 from judging.services import campaigns, jobs, uploads
@@ -134,7 +134,43 @@ def _facts(path: Path) -> dict[str, Any]:
         raise UserError("campaign_json", f"{path}: not JSON: {error}") from None
     if not isinstance(facts, dict):
         raise UserError("campaign_json", f"{path}: expected a JSON object.")
+    for name, (wanted, fits) in SHAPES.items():
+        if name in facts and not fits(facts[name]):
+            message = f"{path}: {name}: expected {wanted}, found {show(json.dumps(facts[name]))}."
+            raise UserError("campaign_json", message, field=name)
     return facts
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text_or_paragraphs(value: Any) -> bool:
+    return _is_text(value) or (isinstance(value, list) and all(map(_is_text, value)))
+
+
+def _are_grades(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_grade, value))
+
+
+def _is_grade(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return _is_text(value.get("name")) and _is_text(value.get("meaning", ""))
+
+
+SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "name": ("text", _is_text),
+    "slug": ("text", _is_text),
+    "guidelines": ("text, or a list of paragraphs", _is_text_or_paragraphs),
+    "grades": ("a list of objects with a name and perhaps a meaning", _are_grades),
+    "depth": ("a whole number", _is_whole),
+}
+"""What ``campaign.json`` may say, as far as it is looked at."""
 
 
 def _grades_of_qrels(folder: Path) -> list[dict[str, str]]:

@@ -1,0 +1,56 @@
+"""A campaign from a folder: what is in it is taken whole, or refused in words."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from judging.models import Campaign
+from tests.support import factories
+from tests.support.material import small_material
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    material = small_material()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "topics.tsv").write_bytes(material.topics)
+    for name, content in material.runs.items():
+        (tmp_path / "runs" / name).write_bytes(content)
+    return tmp_path
+
+
+def imported(folder: Path) -> Campaign:
+    factories.user("organizer", is_organizer=True)
+    call_command("import_campaign", folder, organizer="organizer", verbosity=0)
+    return Campaign.objects.get()
+
+
+def test_a_folder_becomes_a_campaign_with_its_description(folder: Path) -> None:
+    grades = [{"grade": 0, "name": "no"}, {"grade": 1, "name": "yes", "meaning": "it does"}]
+    facts = {"name": "Small", "guidelines": ["One.", "Two."], "grades": grades, "more": [1]}
+    (folder / "campaign.json").write_text(json.dumps(facts))
+    made = imported(folder)
+    assert (made.name, made.guidelines, made.max_grade) == ("Small", "One.\n\nTwo.", 1)
+    assert made.runs.count() == 6
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("name", 5), ("slug", ["a"]), ("guidelines", 5), ("guidelines", ["a", 1]), ("grades", "abc"),
+    ("grades", [{"meaning": "x"}]), ("grades", [1]), ("grades", [{"name": 5}]), ("depth", "10"),
+    ("depth", None), ("depth", True), ("depth", 10.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_what_the_description_of_a_campaign_has_wrong_is_named(
+    name: str, value: Any, folder: Path
+) -> None:
+    (folder / "campaign.json").write_text(json.dumps({name: value}))
+    with pytest.raises(CommandError, match=f"campaign.json: {name}: expected "):
+        imported(folder)
+    assert not Campaign.objects.exists()
