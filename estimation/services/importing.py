@@ -68,7 +68,8 @@ def import_folder(
 
 def _found(folder: Path) -> Iterator[FoundFile]:
     for kind, pattern in PATTERNS:
-        paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+        there = (path for path in folder.glob(pattern) if path.is_file())
+        paths = sorted(path for path in there if not path.name.startswith("."))
         if kind == Upload.Kind.RUN:
             yield from (FoundFile(kind, path) for path in paths)
         elif paths:

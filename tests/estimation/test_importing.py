@@ -39,6 +39,21 @@ def test_a_folder_becomes_a_campaign_with_its_description(folder: Path) -> None:
     assert made.runs.count() == 6
 
 
+def test_hidden_files_are_no_runs(folder: Path) -> None:
+    """Some systems leave such files in every folder that somebody has looked at."""
+    (folder / "runs" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    assert imported(folder).runs.count() == 6
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 file was"), (2, "2 files were")])
+def test_files_that_are_rejected_are_counted(number: int, said: str, folder: Path) -> None:
+    for name in "xyz"[:number]:
+        (folder / "runs" / f"{name}.run").write_bytes(b"t1 Q0 d1\n")
+    with pytest.raises(CommandError, match=f"^{said} rejected; nothing was imported.$"):
+        imported(folder)
+    assert not Campaign.objects.exists()
+
+
 WRONG: list[tuple[str, Any]] = [
     ("name", 5), ("slug", ["a"]), ("guidelines", 5), ("guidelines", ["a", 1]), ("grades", "abc"),
     ("grades", [{"meaning": "x"}]), ("grades", [1]), ("grades", [{"name": 5}]), ("depth", "10"),

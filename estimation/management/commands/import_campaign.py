@@ -44,8 +44,9 @@ class Command(BaseCommand):
         except UserError as error:
             raise CommandError(error.message) from None
         if campaign is None:
-            rejected = [upload for upload in uploads if upload.state != Upload.State.ACCEPTED]
-            raise CommandError(f"{len(rejected)} files were rejected; nothing was imported.")
+            rejected = sum(upload.state != Upload.State.ACCEPTED for upload in uploads)
+            files = "1 file was" if rejected == 1 else f"{rejected} files were"
+            raise CommandError(f"{files} rejected; nothing was imported.")
         self.stdout.write(f"Imported campaign {campaign.slug}: {len(uploads)} files.")
 
     def _tell(self, upload: Upload) -> None:
