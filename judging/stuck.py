@@ -46,8 +46,11 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     has free places. Nothing waits for an organizer where nobody judges yet. Whoever met the
     document as gold is not handed it again (`golds`).
     """
-    rows = _stuck_rows(campaign, how_many_could(campaign))
-    return rows.order_by("topic__topic_id", "docno", "other")
+    return _in_order(campaign, how_many_could(campaign))
+
+
+def _in_order(campaign: Campaign, total: int) -> QuerySet[Pair]:
+    return _stuck_rows(campaign, total).order_by("topic__topic_id", "docno", "other")
 
 
 def stuck_ids(campaign: Campaign) -> list[int]:
@@ -119,8 +122,10 @@ def stuck_pairs(
     campaign: Campaign, limit: int = 200, *, only: Collection[int] | None = None
 ) -> list[StuckPair]:
     """Those pairs in full, or some of them."""
-    rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
     total = how_many_could(campaign)
+    rows = _in_order(campaign, total)
+    if only is not None:
+        rows = rows.filter(pk__in=only)
     full = rows.select_related("topic", "campaign").prefetch_related("assignments")
     return [_stuck(pair, total) for pair in full[:limit]]
 

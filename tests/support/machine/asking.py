@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from judging.models import Campaign, NormingSession, User
+from judging.models import Campaign, User
 from tests.support import races
 from tests.support.machine.cuts import Cut, Killed, nothing
 from tests.support.machine.seen import Seen
@@ -94,7 +94,6 @@ class Asking:
         """Whether there is something to do it to."""
         told, seen = self.told, self.seen
         states = {row.state for row in seen.assignments}
-        talks = NormingSession.objects.filter(campaign=self.campaign)
         there: dict[str, object] = {
             **dict.fromkeys(("change", "draw", "discard", "report"), told.rounds),
             **dict.fromkeys(
@@ -103,8 +102,10 @@ class Asking:
             **dict.fromkeys(
                 ("claim", "judge", "again", "correct", "skip", "later", "learn"), self.assessors()
             ),
-            **dict.fromkeys(("begin_talk", "discuss", "end_talk", "call_in", "dissolve"), talks),
-            **dict.fromkeys(("answer_alone", "revise", "remark", "peek"), talks),
+            **dict.fromkeys(
+                ("begin_talk", "discuss", "end_talk", "call_in", "dissolve"), seen.talks
+            ),
+            **dict.fromkeys(("answer_alone", "revise", "remark", "peek"), seen.talks),
             **dict.fromkeys(("decide",), seen.unfinished),
             **dict.fromkeys(("decide_rest", "from_qrels"), seen.is_drawn),
             "ask_again": "skipped" in states,

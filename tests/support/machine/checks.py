@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from django.db.models import Q
 from django.utils import timezone
 
 from estimation.models import Report
@@ -26,8 +25,10 @@ from judging.models import (
     Pair,
     SeniorGrade,
     TrainingPair,
+    User,
 )
 from judging.selectors import labels
+from judging.statements import reads
 from tests.support.journal import (
     BatchRow,
     PairRow,
@@ -38,7 +39,8 @@ from tests.support.journal import (
 )
 from tests.support.machine.cuts import GONE
 from tests.support.machine.recalling import recalled
-from tests.support.machine.seen import RoundSeen, Seen
+from tests.support.machine.rows import Rows
+from tests.support.machine.seen import HERE, RoundSeen, Seen
 from tests.support.machine.stage import LINK
 from tests.support.machine.told import QUOTED, Told
 from tests.support.machine.world import World
@@ -178,33 +180,34 @@ def gold(seen: Seen) -> Iterator[str]:
     if wrong := seen.gold & {row.pair_id for row in seen.batch_pairs}:
         yield f"gold pairs {wrong} are served in batches"
     of_gold = Pair.every.filter(pk__in=seen.gold)
-    if counted := {label.pair for label in labels(of_gold.values("pk"))}:
+    if seen.gold and (counted := {label.pair for label in labels(of_gold.values("pk"))}):
         yield f"gold pairs {counted} have labels"
 
 
 def learners(seen: Seen) -> Iterator[str]:
     """Whoever learns holds nothing, and nobody has to who has passed."""
-    rows = Membership.objects.filter(campaign=seen.campaign, learns=True).select_related("user")
-    for row in rows:
-        now = timezone.now()
+    for (user,) in _LEARNING.rows(campaign=seen.campaign.pk):
+        now, who = timezone.now(), User.objects.get(pk=user)
         if any(a.state == "leased" and a.lease_until > now for a in seen.assignments
-               if a.assessor_id == row.user_id):  # fmt: skip
-            yield f"{row.user} learns, and holds a pair"
-        if row.user.training_tries.filter(campaign=seen.campaign, passed=True).exists():
-            yield f"{row.user} has passed, and learns"
+               if a.assessor_id == user):  # fmt: skip
+            yield f"{who} learns, and holds a pair"
+        if who.training_tries.filter(campaign=seen.campaign, passed=True).exists():
+            yield f"{who} has passed, and learns"
 
 
 def seniors(seen: Seen) -> Iterator[str]:
     """One is in force for a pair, and counts, as its only label, as the campaign says."""
-    rows = SeniorGrade.objects.filter(pair__campaign=seen.campaign)
-    rule = Campaign.objects.get(pk=seen.campaign.pk).senior_grades
+    if not (rows := _SENIORS(campaign=seen.campaign.pk)):
+        return
+    rule = seen.campaign.senior_grades
     in_force = {row.pair_id: row for row in rows if row.ended is None}
     if len(in_force) != sum(row.ended is None for row in rows):
         yield "a pair has two senior grades in force"
     for row in rows:
         if row.counts != (row.ended is None and rule == Campaign.Seniors.SUPERSEDE):
             yield f"senior grade {row.pk} counts: {row.counts}, by the rule {rule}"
-    given = [each for each in labels(rows.filter(counts=True).values("pair")) if each.decided]
+    counting = SeniorGrade.objects.filter(pair__campaign=seen.campaign, counts=True)
+    given = [each for each in labels(counting.values("pair")) if each.decided]
     there = sorted((each.pair, each.grade) for each in given)
     if there != sorted((row.pair_id, row.grade) for row in rows if row.counts):
         yield f"labels of settled pairs are {there}"
@@ -212,23 +215,19 @@ def seniors(seen: Seen) -> Iterator[str]:
 
 def talks(seen: Seen, told: Told) -> Iterator[str]:
     """What was said while it was blind stays, and nobody is told of gold."""
-    of_campaign = Q(pair__session__campaign=seen.campaign)
-    rows = NormingAnswer.objects.filter(of_campaign).select_related("person__user", "pair__session")
-    there = {(row.person.user.username, row.pair_id): row.grade for row in rows}
+    here = {"campaign": seen.campaign.pk}
+    answers = _ANSWERS.rows(**here) if seen.talks else []
+    there = {(name, pair): grade for name, pair, grade, _, _ in answers}
     if lost := told.spoken.items() - there.items():
         yield f"people said {lost} before they talked, and {there} is there"
-    for row in rows:
-        begun = row.pair.session.discussed
-        if begun and row.created > begun:
-            yield f"{row} was said after the talk had begun"
-    comments = NormingComment.objects.filter(of_campaign).values_list("pk", flat=True)
-    if gone := set(told.remarks.values()) - set(comments):
+    for name, pair, _, created, begun in answers:
+        if begun and created > begun:
+            yield f"{name} answered {pair} after the talk had begun"
+    comments = {pk for (pk,) in _COMMENTS.rows(**here)} if seen.talks else set()
+    if gone := set(told.remarks.values()) - comments:
         yield f"comments {gone} are lost"
-    gold = GoldPair.objects.filter(campaign=seen.campaign, retired=None)
-    known = set(gold.values_list("pair__topic", "pair__docno"))
-    taught = TrainingPair.objects.filter(campaign=seen.campaign).values_list("topic", "docno")
-    pairs = NormingPair.objects.filter(session__campaign=seen.campaign)
-    if spoilt := known & {*taught, *pairs.values_list("topic", "docno")}:
+    known = set(_GOLD.rows(**here))
+    if spoilt := known & {*_TAUGHT.rows(**here), *_TALKED_ABOUT.rows(**here)}:
         yield f"{spoilt} is gold, and people are told of it"
 
 
@@ -359,10 +358,9 @@ def dead_ends(seen: Seen) -> Iterator[str]:
     for number, each in seen.rounds.items():
         if why := _dead_end(seen, each):
             yield f"round {number} is {each.state}: {why}"
-    stuck = seen.stuck()
+    opened = {batch.pk for batch in seen.batches if batch.state == Batch.State.OPEN}
     for row in seen.batch_pairs:
-        opened = any(b.pk == row.batch_id and b.state == Batch.State.OPEN for b in seen.batches)
-        if opened and seen.lacks(row) and not _may_be_judged(seen, row, stuck):
+        if row.batch_id in opened and seen.lacks(row) and not _may_be_judged(seen, row):
             yield f"pair {row.pair_id} waits for labels, and nobody can give or decide them"
 
 
@@ -394,17 +392,17 @@ def _end_of_drawn(seen: Seen, each: RoundSeen) -> str:
     return "everything is judged and computed, nothing is planned, and it is not complete"
 
 
-def _may_be_judged(seen: Seen, row: BatchPair, stuck: set[int]) -> bool:
+def _may_be_judged(seen: Seen, row: BatchPair) -> bool:
     """Somebody holds it, may still take it or come for it, the organizer is asked, or nobody is
     there yet."""
-    if row.pair_id in stuck:
-        return True
     spent = {a.assessor.username for a in seen.assignments
              if a.pair_id == row.pair_id and a.state in ("judged", "skipped")}  # fmt: skip
     held = any(a.pair_id == row.pair_id and a.state == "leased" for a in seen.assignments)
     there = {name for name, role in seen.members if role == "assessor"}
     there -= seen.excluded | seen.done
-    return held or not there or bool(there - spent) or open_links(seen.campaign).free > 0
+    if held or not there or there - spent:
+        return True
+    return row.pair_id in seen.stuck or open_links(seen.campaign).free > 0
 
 
 # In the end
@@ -442,3 +440,26 @@ def reports(world: World) -> list[str]:
         if quoted != world.told.asked[number]:
             found.append(f"a report of round {number} quotes {quoted}")
     return found
+
+
+_LEARNING = reads(
+    lambda: Membership.objects.filter(campaign=HERE, learns=True).values_list("user_id")
+)
+_SENIORS = Rows(lambda: SeniorGrade.objects.filter(pair__campaign=HERE))
+_ANSWERS = reads(
+    lambda: NormingAnswer.objects.filter(pair__session__campaign=HERE).values_list(
+        "person__user__username", "pair_id", "grade", "created", "pair__session__discussed"
+    )
+)
+_COMMENTS = reads(
+    lambda: NormingComment.objects.filter(pair__session__campaign=HERE).values_list("pk")
+)
+_GOLD = reads(
+    lambda: GoldPair.objects.filter(campaign=HERE, retired=None).values_list(
+        "pair__topic", "pair__docno"
+    )
+)
+_TAUGHT = reads(lambda: TrainingPair.objects.filter(campaign=HERE).values_list("topic", "docno"))
+_TALKED_ABOUT = reads(
+    lambda: NormingPair.objects.filter(session__campaign=HERE).values_list("topic", "docno")
+)

@@ -2,20 +2,21 @@
 stored; and who looks at a norming session, which tells nothing while it is blind."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import F
-
 from judging.models import (
-    Assignment,
     CrowdGuest,
     CrowdLink,
     NormingAnswer,
     NormingSession,
     SeniorGrade,
 )
+from judging.statements import reads
 from tests.support.machine.asking import one
+from tests.support.machine.rows import Rows
+from tests.support.machine.seen import HERE
 from tests.support.machine.talking import BLIND, Talking
 from tests.support.machine.told import Fault
 
@@ -78,24 +79,16 @@ class Recalling(Talking):
 
 def recalled(world: Recalling) -> Iterator[str]:
     """What people were told is there, and nobody can read in the log what was said blind."""
-    of_campaign = NormingAnswer.objects.filter(pair__session__campaign=world.campaign)
-    answers = {
-        (row.person.user.username, row.pair_id): row.now
-        for row in of_campaign.select_related("person__user")
-    }
+    here = {"campaign": world.campaign.pk}
+    answers = {(name, pair): now for name, pair, now in _answers(world)}
     for key, grade in world.revised.items():
         if answers.get(key) != grade:
             yield f"{key} stands by {grade}, and {answers.get(key)} is stored"
-    in_force = dict(
-        SeniorGrade.objects.filter(pair__campaign=world.campaign, ended=None).values_list(
-            "pair", "grade"
-        )
-    )
+    in_force = dict(_IN_FORCE.rows(**here))
     for pair, given in world.settled.items():
         if in_force.get(pair) != given:
             yield f"pair {pair} has the senior grade {in_force.get(pair)}, told was {given}"
-    blind = NormingSession.objects.filter(campaign=world.campaign, state__in=UNTALKED)
-    names = {f"normingsession {pk}" for pk in blind.values_list("pk", flat=True)}
+    names = {f"normingsession {row.pk}" for row in world.seen.talks if row.state in UNTALKED}
     for action, target, data in world.seen.audits:
         if target in names and GRADES & set(data):
             yield f"{action} of {target} tells {data} while it is blind"
@@ -105,14 +98,47 @@ def recalled(world: Recalling) -> Iterator[str]:
     yield from _left(world)
 
 
+def _answers(world: Recalling) -> Iterator[tuple[str, int, int]]:
+    """What everybody stands by now."""
+    if not world.revised:
+        return
+    of_campaign = NormingAnswer.objects.filter(pair__session__campaign=world.campaign)
+    for row in of_campaign.select_related("person__user"):
+        yield row.person.user.username, row.pair_id, row.now
+
+
 def _left(world: Recalling) -> Iterator[str]:
     """Guests take the places of their link, and who left theirs takes no pair."""
-    for link in CrowdLink.objects.filter(campaign=world.campaign):
-        there = link.guests.filter(failed=None).exclude(account=None).count()
+    here = {"campaign": world.campaign.pk}
+    guests = Counter(link for (link,) in _GUESTS.rows(**here))
+    for link in _CROWD_LINKS(**here):
+        there = guests[link.pk]
         if link.people != there or there > link.most_people:
             yield f"{link} says {link.people} of {link.most_people} people, and {there} are there"
-    failed = CrowdGuest.objects.filter(link__campaign=world.campaign, failed__isnull=False)
-    taken = Assignment.objects.filter(assessor__crowd_guest__in=failed)
-    judged = taken.filter(changed__gt=F("assessor__crowd_guest__failed"), state="judged")
-    for row in judged:
-        yield f"{row} is judged by somebody who had failed"
+    failed = dict(_FAILED.rows(**here))
+    for row in world.seen.assignments:
+        since = failed.get(row.assessor_id)
+        if since and row.state == "judged" and row.changed > since:
+            yield f"{row} is judged by somebody who had failed"
+
+
+_IN_FORCE = reads(
+    lambda: SeniorGrade.objects.filter(pair__campaign=HERE, ended=None).values_list(
+        "pair_id", "grade"
+    )
+)
+_CROWD_LINKS = Rows(lambda: CrowdLink.objects.filter(campaign=HERE))
+_GUESTS = reads(
+    lambda: (
+        CrowdGuest.objects.filter(link__campaign=HERE, failed=None)
+        .exclude(account=None)
+        .values_list("link_id")
+    )
+)
+_FAILED = reads(
+    lambda: (
+        CrowdGuest.objects.filter(link__campaign=HERE, failed__isnull=False)
+        .exclude(account=None)
+        .values_list("account_id", "failed")
+    )
+)

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from estimation import selectors, work
-from estimation.models import Draw, EstimateSet, Round, RoundBatch, Run
+from estimation.models import Draw, EstimateSet, Round, RoundBatch, Run, StoredPool
 from judging.models import (
     Assignment,
     AuditEntry,
@@ -22,11 +22,15 @@ from judging.models import (
     Judgment,
     Membership,
     NormingPair,
+    NormingSession,
     Pair,
     TrainingPair,
     Upload,
+    User,
 )
+from judging.statements import Slot, reads
 from judging.stuck import stuck_pairs
+from tests.support.machine.rows import Rows, beside
 
 PENDING = (Job.State.QUEUED, Job.State.RUNNING)
 
@@ -76,53 +80,48 @@ class Seen:
     audits: list[tuple[str, str, Any]]
     exclusions: list[Exclusion]
     done: set[str]
+    talks: list[NormingSession]
 
     @classmethod
     def of(cls, campaign: Campaign) -> "Seen":
         """``failed`` is what pages show of failed work, the jobs are all there are."""
-        pairs = {row.pk: row for row in Pair.every.filter(campaign=campaign).order_by("pk")}
-        assignments = list(
-            Assignment.objects.filter(pair__campaign=campaign)
-            .select_related("assessor", "pair")
-            .order_by("pk")
-        )
-        now = Campaign.objects.get(pk=campaign.pk)
+        here = {"campaign": campaign.pk}
+        users = {row.pk: row for row in _USERS()}
+        pairs = {row.pk: row for row in _PAIRS(**here)}
+        assignments = {row.pk: row for row in _ASSIGNMENTS(**here)}
+        for row in assignments.values():
+            beside(row, assessor=users[row.assessor_id], pair=pairs[row.pair_id])
+        judgments = _JUDGMENTS(**here)
+        for said in judgments:
+            beside(
+                said,
+                assessor=users[said.assessor_id],
+                assignment=assignments[said.assignment_id],
+            )
+        exclusions = _EXCLUSIONS(**here)
+        for out in exclusions:
+            beside(out, assessor=users[out.assessor_id])
+        (now,) = _CAMPAIGNS(**here)
+        jobs, batches = _JOBS(**here), _BATCHES(**here)
+        gave_up = any(job.state == Job.State.FAILED for job in jobs)
         return cls(
             campaign=now,
-            members={
-                (row.user.username, row.role): row.pk
-                for row in Membership.objects.filter(campaign=campaign).select_related("user")
-            },
-            rounds=_rounds(campaign),
-            uploads={row.pk: row for row in Upload.objects.filter(campaign=campaign)},
-            tags=dict(Run.objects.filter(campaign=campaign).values_list("tag", "upload")),
-            jobs=list(Job.objects.filter(campaign=campaign).order_by("pk")),
-            failed=[each.job for each in work.failed(now)],
-            batches=list(Batch.objects.filter(campaign=campaign).order_by("number")),
-            batch_pairs=list(BatchPair.objects.filter(batch__campaign=campaign).order_by("pk")),
+            members={(users[user].username, role): pk for user, role, pk in _MEMBERS.rows(**here)},
+            rounds=_rounds(campaign, batches),
+            uploads={row.pk: row for row in _UPLOADS(**here)},
+            tags=dict(_TAGS.rows(**here)),
+            jobs=jobs,
+            failed=[each.job for each in work.failed(now)] if gave_up else [],
+            batches=batches,
+            batch_pairs=_BATCH_PAIRS(**here),
             pairs=pairs,
-            assignments=assignments,
-            judgments=list(
-                Judgment.objects.filter(assignment__pair__campaign=campaign)
-                .select_related("assessor", "assignment")
-                .order_by("pk")
-            ),
-            decisions={
-                row.pair_id: row for row in Decision.objects.filter(pair__campaign=campaign)
-            },
-            audits=list(
-                AuditEntry.objects.filter(campaign=campaign).values_list("action", "target", "data")
-            ),
-            done=set(
-                CrowdGuest.objects.filter(link__campaign=campaign)
-                .exclude(finished=None)
-                .values_list("account__username", flat=True)
-            ),
-            exclusions=list(
-                Exclusion.objects.filter(campaign=campaign)
-                .select_related("assessor")
-                .order_by("pk")
-            ),
+            assignments=list(assignments.values()),
+            judgments=judgments,
+            decisions={row.pair_id: row for row in _DECISIONS(**here)},
+            audits=_AUDITS.rows(**here),
+            exclusions=exclusions,
+            done={users[user].username for (user,) in _DONE.rows(**here)},
+            talks=_TALKS(**here),
         )
 
     @property
@@ -133,7 +132,7 @@ class Seen:
     def scale(self) -> int:
         return len(self.campaign.grades)
 
-    @property
+    @cached_property
     def is_drawn(self) -> bool:
         return any(batch.state != Batch.State.PREPARING for batch in self.batches)
 
@@ -141,7 +140,7 @@ class Seen:
     def is_being_drawn(self) -> bool:
         return any(job.kind == "draw" and job.state in PENDING for job in self.jobs)
 
-    @property
+    @cached_property
     def pending(self) -> list[Job]:
         return [job for job in self.jobs if job.state in PENDING]
 
@@ -163,35 +162,35 @@ class Seen:
         }
         return {run.upload_id for run in runs if run is not None} | told
 
-    @property
+    @cached_property
     def excluded(self) -> set[str]:
         """Those whose work counts nowhere."""
         return {row.assessor.username for row in self.exclusions if row.ended is None}
 
-    @property
+    @cached_property
     def given_pairs(self) -> set[str]:
         """Whoever was given a pair."""
         return {row.assessor.username for row in self.assignments}
 
-    @property
+    @cached_property
     def set_aside(self) -> set[int]:
         """Assignments that count nowhere."""
         return {row.pk for row in self.assignments if row.state == "excluded"}
 
-    @property
+    @cached_property
     def gold(self) -> set[int]:
         """Pairs that are gold."""
         return {pk for pk, row in self.pairs.items() if row.gold}
 
-    @property
+    @cached_property
     def by_assignment(self) -> dict[int, Assignment]:
         return {row.pk: row for row in self.assignments}
 
-    @property
+    @cached_property
     def judgments_by_key(self) -> dict[tuple[str, str], Judgment]:
         return {(row.assessor.username, row.key): row for row in self.judgments}
 
-    @property
+    @cached_property
     def unfinished(self) -> list[Pair]:
         """Pairs that open batches wait for."""
         opened = {batch.pk for batch in self.batches if batch.state == Batch.State.OPEN}
@@ -219,6 +218,7 @@ class Seen:
     def is_shown_as_failed(self, kind: str, target: int) -> bool:
         return any((job.kind, job.target) == (kind, target) for job in self.failed)
 
+    @cached_property
     def stuck(self) -> set[int]:
         """Pairs that the organizer is asked to decide on."""
         return {row.pair for row in stuck_pairs(self.campaign)}
@@ -230,27 +230,78 @@ class Seen:
         return Counter(rows.values_list("pair_id", flat=True))
 
 
-def _rounds(campaign: Campaign) -> dict[int, RoundSeen]:
-    rows = Round.objects.filter(campaign=campaign).select_related("run", "baseline", "pool")
-    links = RoundBatch.objects.filter(Q(round__campaign=campaign)).select_related("batch")
+def _rounds(campaign: Campaign, every: list[Batch]) -> dict[int, RoundSeen]:
+    here = {"campaign": campaign.pk}
+    if not (rows := _ROUNDS(**here)):
+        return {}
+    runs = {row.pk: row for row in _RUNS(**here)}
+    pools = {row.pk: row for row in _POOLS(**here)}
+    by_id = {batch.pk: batch for batch in every}
     batches: dict[int, list[Batch]] = {}
-    for link in links.order_by("number"):
-        batches.setdefault(link.round_id, []).append(link.batch)
+    for round_id, batch in _LINKS.rows(**here):
+        batches.setdefault(round_id, []).append(by_id[batch])
     draws: dict[int, Counter[int]] = {}
-    for round_id, pair in Draw.objects.filter(round__campaign=campaign).values_list(
-        "round", "pair"
-    ):
+    for round_id, pair in _DRAWS.rows(**here):
         draws.setdefault(round_id, Counter())[pair] += 1
-    sets: dict[int, list[EstimateSet]] = {}
-    for each in EstimateSet.objects.filter(round__campaign=campaign).order_by("number"):
-        sets.setdefault(each.round_id, []).append(each)
+    sets = Counter(round_id for (round_id,) in _SETS.rows(**here))
+    for row in rows:
+        beside(
+            row,
+            run=runs.get(row.run_id or 0),
+            baseline=runs.get(row.baseline_id or 0),
+            pool=pools.get(row.pool_id or 0),
+        )
     return {
         row.number: RoundSeen(
             row,
             batches.get(row.pk, []),
             draws.get(row.pk, Counter()),
-            len(sets.get(row.pk, [])),
+            sets[row.pk],
             latest.batches if (latest := selectors.latest_estimates(row)) else None,
         )
         for row in rows
     }
+
+
+HERE = Slot("campaign")
+_USERS = Rows(User.objects.all)
+_PAIRS = Rows(lambda: Pair.every.filter(campaign=HERE).order_by("pk"))
+_ASSIGNMENTS = Rows(lambda: Assignment.objects.filter(pair__campaign=HERE).order_by("pk"))
+_JUDGMENTS = Rows(lambda: Judgment.objects.filter(assignment__pair__campaign=HERE).order_by("pk"))
+_EXCLUSIONS = Rows(lambda: Exclusion.objects.filter(campaign=HERE).order_by("pk"))
+_CAMPAIGNS = Rows(lambda: Campaign.objects.filter(pk=HERE))
+_UPLOADS = Rows(lambda: Upload.objects.filter(campaign=HERE))
+_JOBS = Rows(lambda: Job.objects.filter(campaign=HERE).order_by("pk"))
+_BATCHES = Rows(lambda: Batch.objects.filter(campaign=HERE).order_by("number"))
+_BATCH_PAIRS = Rows(lambda: BatchPair.objects.filter(batch__campaign=HERE).order_by("pk"))
+_DECISIONS = Rows(lambda: Decision.objects.filter(pair__campaign=HERE))
+_TALKS = Rows(lambda: NormingSession.objects.filter(campaign=HERE).order_by("pk"))
+_ROUNDS = Rows(lambda: Round.objects.filter(campaign=HERE))
+_RUNS = Rows(lambda: Run.objects.filter(campaign=HERE))
+_POOLS = Rows(
+    lambda: StoredPool.objects.filter(pk__in=Round.objects.filter(campaign=HERE).values("pool"))
+)
+_MEMBERS = reads(
+    lambda: Membership.objects.filter(campaign=HERE).values_list("user_id", "role", "pk")
+)
+_TAGS = reads(lambda: Run.objects.filter(campaign=HERE).values_list("tag", "upload_id"))
+_AUDITS = reads(
+    lambda: AuditEntry.objects.filter(campaign=HERE).values_list("action", "target", "data")
+)
+_DONE = reads(
+    lambda: (
+        CrowdGuest.objects.filter(link__campaign=HERE)
+        .exclude(finished=None)
+        .exclude(account=None)
+        .values_list("account_id")
+    )
+)
+_LINKS = reads(
+    lambda: (
+        RoundBatch.objects.filter(round__campaign=HERE)
+        .order_by("number")
+        .values_list("round_id", "batch_id")
+    )
+)
+_DRAWS = reads(lambda: Draw.objects.filter(round__campaign=HERE).values_list("round_id", "pair_id"))
+_SETS = reads(lambda: EstimateSet.objects.filter(round__campaign=HERE).values_list("round_id"))
