@@ -5,14 +5,14 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +22,17 @@ from evalsite.management.serving import Serving
 from tests.support import site
 from tests.support.client import Api
 from tests.support.site import REPO, base_environment
+from tests.support.up import (
+    STOP_SECONDS,
+    Up,
+    assert_stops,
+    command,
+    end,
+    everybody,
+    loaded_demo,
+    none_left,
+    wait_until,
+)
 
 pytestmark = pytest.mark.services
 STOPPED_BEFORE = """
@@ -34,69 +45,11 @@ def stopped_first(*command):
 os.execv = stopped_first
 serving.become(serving.Serving(**json.loads(sys.argv[1])))
 """
-STOP_SECONDS = 60  # how long is waited; nothing is said of how long it takes
 WITHOUT_ROOTS_POWERS = (
     ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
     if os.getuid() == 0
     else ()
 )
-
-
-class Up:
-    """One run of ``manage.py up`` on a free port."""
-
-    def __init__(self, data: Path, *arguments: str, demo: bool = False) -> None:
-        self.data = data
-        self.output = data.parent / f"{data.name}.out"
-        with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                command(*arguments, *([] if demo else ["--no-demo"])),
-                env=base_environment(data),
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    def text(self) -> str:
-        return self.output.read_text()
-
-    def wait_ready(self) -> None:
-        """Until it announced its address."""
-        over = re.compile(r"Stop with Ctrl-C\.\n$")
-        wait_until(lambda: bool(over.search(self.text())) or self.process.poll() is not None, 300)
-        assert self.process.poll() is None, self.text()
-
-    @property
-    def url(self) -> str:
-        found = re.search(r"ready: (http://\S+)/", self.text())
-        assert found, self.text()
-        return found[1]
-
-    def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
-
-    def child(self, words: str) -> psutil.Process:
-        return next(
-            child
-            for child in psutil.Process(self.process.pid).children()
-            if words in " ".join(child.cmdline())
-        )
-
-
-def command(*arguments: str) -> list[str]:
-    defaults = [] if "--port" in arguments else ["--port", "0"]
-    return [sys.executable, "-u", str(REPO / "manage.py"), "up", *defaults, *arguments]
-
-
-def wait_until(ask: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not ask():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def none_left(processes: list[psutil.Process]) -> bool:
-    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
 
 
 @pytest.fixture
@@ -128,14 +81,6 @@ def started(data: Path) -> Iterator[Up]:
         end(running)
 
 
-def end(running: Up) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for process in [*running.children(), psutil.Process(running.process.pid)]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-    running.process.wait()
-
-
 def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
     """What ``up`` says when it must not start: one sentence or two, no traceback, exit code 1."""
     done = subprocess.run(
@@ -150,12 +95,6 @@ def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     return done.stderr
-
-
-def served_queues(data: Path) -> set[str]:
-    """What the workers say of themselves in their heartbeats."""
-    with contextlib.closing(sqlite3.connect(data / "evalsite.sqlite3")) as database:
-        return {row[0] for row in database.execute("SELECT queues FROM judging_workerheartbeat")}
 
 
 def libraries(process: psutil.Process) -> set[str]:
@@ -199,39 +138,10 @@ def test_a_stop_signal_is_obeyed_while_the_supervisor_takes_over(data: Path) -> 
     assert (data / "lock").read_text() == ""
 
 
-def everybody(up: Up) -> list[psutil.Process]:
-    """A web server, and two workers of celery with their pools; ready is the site with one."""
-    wait_until(lambda: len(up.children()) >= 5 and len(served_queues(up.data)) == 2)
-    served = [up.child("--queues celery"), up.child("--queues uploads,celery")]
-    assert served[0].pid != served[1].pid
-    assert served_queues(up.data) == {"celery", "celery,uploads"}
-    return up.children()
-
-
-def assert_stops(up: Up, children: list[psutil.Process]) -> None:
-    """It was told to, and leaves nothing behind."""
-    assert up.process.wait(STOP_SECONDS) == 0
-    assert none_left(children)
-    assert up.text().endswith("Stopped.\n")
-
-
 @pytest.mark.slow
 def test_the_demo_is_loaded_once_and_its_sign_ins_work_until_a_stop_signal(data: Path) -> None:
-    """The first start is stopped as by Ctrl-C, the second with a request in flight."""
-    site.prepare(data)
-    first = Up(data, demo=True)
-    try:
-        first.wait_ready()
-        assert "Loading the demo campaign" in first.text()
-        shown = re.findall(r"^  (\w+) +password (\S+)", first.text(), re.MULTILINE)
-        assert [name for name, _ in shown] == ["assessor", "organizer", "admin"]
-        for name, password in shown:
-            assert Api(first.url).sign_in(name, password).status == 302
-        children = everybody(first)
-        first.process.send_signal(signal.SIGINT)
-        assert_stops(first, children)
-    finally:
-        end(first)
+    """The first start was stopped as by Ctrl-C, the second is with a request in flight."""
+    shutil.copytree(loaded_demo(), data)
     second = Up(data, demo=True)
     try:
         second.wait_ready()

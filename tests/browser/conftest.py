@@ -1,12 +1,12 @@
 """A site with the demo campaign, for tests that look at its pages."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.site import Site, base_environment, made_once, manage, prepare
+from tests.support.site import Site
+from tests.support.up import loaded_demo
 
 DEMO = "python-functions"
 DEMO_PASSWORD = "evalsite-demo"
@@ -17,16 +17,11 @@ expect.set_options(timeout=60_000)  # a busy machine takes longer than the defau
 @pytest.fixture(scope="module")
 def demo() -> Iterator[Site]:
     """One for all tests of a file, as what is judged in one changes the numbers of another."""
-    site = Site("sqlite", like=made_once("demo", _load))
+    site = Site("sqlite", like=loaded_demo())
     try:
         yield site.start()
     finally:
         site.stop()
-
-
-def _load(data: Path) -> None:
-    prepare(data)
-    manage(base_environment(data), "load_demo")
 
 
 def sign_in(page: Page, site: Site, username: str, password: str = DEMO_PASSWORD) -> None:
