@@ -1,6 +1,7 @@
 """Fixtures that every test may use, and the two modes of a run: PostgreSQL, and skips forbidden."""
 
 import gc
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,11 +66,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted(chosen, key=_late(chosen))
 
 
-def _late(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
-    """Files that start servers, then others in which something is slow, then the rest."""
+def _late(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
+    """Files that start servers by turns with others in which something is slow, then the rest.
+
+    The former wait for much of their time: side by side they would leave cores with nothing to do.
+    """
     marks = ("services", "slow")
-    files = [{i.path for i in items if i.get_closest_marker(mark)} for mark in marks]
-    return lambda item: next((n for n, paths in enumerate(files) if item.path in paths), len(marks))
+    first, then = ([i.path for i in items if i.get_closest_marker(mark)] for mark in marks)
+    serving = list(dict.fromkeys(first))
+    others = [path for path in dict.fromkeys(then) if path not in set(serving)]
+    turns = {path: 2 * turn for turn, path in enumerate(serving)}
+    turns |= {path: 2 * turn + 1 for turn, path in enumerate(others)}
+    return lambda item: turns.get(item.path, math.inf)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

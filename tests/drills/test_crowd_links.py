@@ -219,10 +219,11 @@ def test_many_guests_at_once_stay_within_all_caps(stack: str, make_site: MakeSit
     assert len(acknowledged) == places * JUDGMENTS
 
 
-@pytest.mark.parametrize("stack", ["sqlite", "postgres"])
+@pytest.mark.parametrize("stack", bounded(["postgres"], ["sqlite", "postgres"]))
 def test_places_that_are_looked_up_before_they_are_taken_are_caught(
     stack: str, make_site: MakeSite
 ) -> None:
+    """It is our comparison that catches them, and that is the same on both."""
     site = make_site(stack, env={"DJANGO_SETTINGS_MODULE": "tests.support.lookers"})
 
     found = wrong(crowd(site, 30, 3))

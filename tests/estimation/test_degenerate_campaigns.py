@@ -162,15 +162,17 @@ def assert_pages_are_sane(
     campaign: Campaign, number: int, *, numbers: bool = True, whole: bool = True
 ) -> None:
     """Without ``numbers`` there are none yet, and every tab and measure says the same. If not
-    ``whole``, of the tabs alone. Where an address leads to another one here, that one is enough."""
+    ``whole``, of the tabs alone, and before there are numbers of the round itself. Where an address
+    leads to another one here, that one is enough."""
     client = Client()
     client.force_login(campaign.created_by)
     tabs = TABS if numbers else TABS[:1]
-    of_round = ("round-detail", "reports", *tabs) if whole else tabs
+    of_round = tabs if numbers and not whole else ("round-detail", *tabs)
     addresses = [address(name, campaign, number) for name in of_round]
     row = campaign.rounds.get(number=number)
     live = address("live", campaign, number)
     if whole:
+        addresses.append(address("reports", campaign, number))
         reported = row.reported if numbers else []
         addresses += [f"{live}?measure={each.replace('#', '%23')}" for each in reported]
         pages = ("campaign-home", "run-list", "round-list")
@@ -310,7 +312,7 @@ def test_it_goes_from_the_draft_to_the_score(name: str, method: str, tmp_path: P
     campaign = evaluation.with_material(material=material(case))
     row = evaluation.drafted(campaign, **plan, seed="drawn")
     assert list(failed_jobs()) == []
-    assert_pages_are_sane(campaign, row.number, numbers=False)
+    assert_pages_are_sane(campaign, row.number, numbers=False, whole=usual or LONG)
     json.loads(json.dumps(row.preview), parse_constant=refuse_constant)
     if row.preview["error"]:
         assert row.preview["error"] in REFUSED, row.preview["error"]
@@ -318,7 +320,7 @@ def test_it_goes_from_the_draft_to_the_score(name: str, method: str, tmp_path: P
     evaluation.draw(campaign, row)
     if usual:
         evaluation.drafted(campaign, **plan)  # which stands beside it from here on
-    assert_pages_are_sane(campaign, row.number, numbers=False)
+    assert_pages_are_sane(campaign, row.number, numbers=False, whole=usual or LONG)
     truth = material(case).truth
     evaluation.judge(campaign, 8, truth=truth)
     counted = usual or LONG or selectors.latest_estimates(row) is not None
