@@ -16,6 +16,7 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
+from tests.core.length import bounded
 from tests.core.plain_estimates import estimates_alone
 
 DCG = parse_measure("DCG@10")
@@ -113,7 +114,7 @@ def test_predictions_agree_with_drawing_again(pool: Pool, method: str) -> None:
     """From samples with two labels per pair: what one and three would give for the same labels."""
     design = design_of(pool, method, budget=100)
     predicted = []
-    for trial in range(60):
+    for trial in range(bounded(30, 60)):
         sample = draw(pool, design, seed=f"two {trial}")
         rows = judged(pool, sample, same(sample, 2), seed=1000 + trial)
         found = compared(pool, design, sample, rows, same(sample, 2))

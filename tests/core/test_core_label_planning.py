@@ -19,6 +19,7 @@ from estimation.core.planning.label_advice import (
     _bisected,
     predicted_variances,
 )
+from tests.core.length import bounded
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 WEIGHTS = np.array([[0.5, 0.2], [0.3, 0.3], [0.1, 0.6]])
@@ -236,7 +237,7 @@ def test_predictions_agree_with_brute_force(collection, pairs, pair_cost, reques
     world = Crowd(request.getfixturevalue(collection), seed=3)
     budget = pairs * (pair_cost + 2)
     affordable = {number: budget / (pair_cost + number) for number in NUMBERS}
-    pilots = [world.pilot(pairs, 2) for _ in range(200)]
+    pilots = [world.pilot(pairs, 2) for _ in range(bounded(100, 200))]
     predicted = [
         np.mean([
             variance for pilot in pilots

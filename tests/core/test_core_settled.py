@@ -285,11 +285,11 @@ SHARES = {"poisson": 0.35, "priority": 0.35, "adaptive": 0.35, "active": 0.95, "
 
 
 def played(pool: Pool, grades: np.ndarray, method: str, *, goal: Goal, share: float) -> Honesty:
-    """What rounds tell in 20 trials."""
+    """What rounds tell in some trials."""
     budget, measure = int(share * len(pool)), parse_measure("P@10")
     setting = Setting(pool, grades, 1, goal, measure, budget=budget, unit="pairs")
     player = prepare(setting, method)
-    return play_trials(setting, method, player, trials=20, seed="settled").honesty
+    return play_trials(setting, method, player, trials=bounded(12, 20), seed="settled").honesty
 
 
 def of_variants(method: str) -> Honesty:
