@@ -107,7 +107,7 @@ if sys.argv[1] == "without":
 most = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 stored = [PasswordHasher().encode("words", "salt" * 4), "argon2" + Argon2().hash("words")]
 before = most()
-for encoded in stored[:1] * 3 + stored[1:] * 2:
+for encoded in [stored[0], *stored, stored[0]]:
     every = [
         threading.Thread(target=PasswordHasher().verify, args=("words", encoded)) for _ in range(8)
     ]
