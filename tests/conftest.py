@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import connection
+from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -127,6 +129,17 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         tables.copy_in_cluster(connection.creation._get_test_db_name())
     else:
         tables.copy_file(Path(connection.creation._get_test_db_name()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _emptied_again() -> Iterator[None]:
+    """After each test that commits."""
+
+    def empty(_: TransactionTestCase) -> None:
+        tables.empty()
+
+    with mock.patch.object(TransactionTestCase, "_fixture_teardown", empty):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from judging.models import Campaign, Upload, User
-from tests.support import evaluation, factories, kept
+from tests.support import evaluation, factories, kept, tables
 from tests.support.kept import keeping
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def one_test(act: Callable[[kept.Kept], Any]) -> Any:
 
 
 def rows() -> dict[str, list[tuple[Any, ...]]]:
-    return {model._meta.label: sorted(kept._rows(model), key=repr) for model in kept._models()}
+    return {model._meta.label: sorted(kept._rows(model), key=repr) for model in tables.models()}
 
 
 def still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,16 +23,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from django.apps import apps
 from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import DateTimeField, Model
 
+from tests.support.tables import models
+
 T = TypeVar("T")
-OF_MIGRATIONS = {"contenttypes.ContentType", "auth.Permission"}
-"""Their tables are never empty."""
 READS = ("SELECT", "SAVEPOINT", "RELEASE")
 
 
@@ -96,7 +95,7 @@ def _made(make: Callable[[], Any]) -> State:
     result = make()
     files = [path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file()]
     new = {path: path.read_bytes() for path in files if path.stat().st_mtime > start - 1}
-    return State(result, {model: _rows(model) for model in _models()}, new, time.time())
+    return State(result, {model: _rows(model) for model in models()}, new, time.time())
 
 
 def _put_back(state: State, *, over: bool) -> None:
@@ -125,13 +124,8 @@ def _refresh_statistics(cursor: CursorWrapper, models: list[type[Model]]) -> Non
         cursor.execute(f"ANALYZE {', '.join(map(_table, models))}")
 
 
-def _models() -> list[type[Model]]:
-    every = apps.get_models(include_auto_created=True)
-    return [each for each in every if each._meta.managed and each._meta.label not in OF_MIGRATIONS]
-
-
 def _nothing_is_there() -> bool:
-    found = " OR ".join(f"EXISTS (SELECT 1 FROM {_table(model)})" for model in _models())
+    found = " OR ".join(f"EXISTS (SELECT 1 FROM {_table(model)})" for model in models())
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {found}")
         return not cursor.fetchone()[0]
