@@ -65,12 +65,10 @@ pytestmark = pytest.mark.django_db
 
 PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
-OTHERS = ROLES[:-1]
-"""Whom the administration is closed to."""
+OTHERS = ROLES[:-1]  # whom the administration is closed to
 PLAN = rounds.RoundPlan(
     measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk", method="poisson"
 )
-
 
 ROUND = f"{CAMPAIGN}rounds/<int:number>/"
 MACHINES = f"{CAMPAIGN}material/machines/"
@@ -440,8 +438,7 @@ def cookies_of(made: Campaign, assessor: User) -> dict[str, SimpleCookie]:
 
 @pytest.mark.slow
 def test_the_administration_is_for_admins(world: World) -> None:
-    """Others are sent to a sign-in; nobody finds a page that fails. Each of the others asks for
-    some of the addresses and posts to others, by turns; at length, all of them for all."""
+    """Others are sent to a sign-in, by turns or, at length, all; nobody finds a page that fails."""
     turns = itertools.cycle([*OTHERS, *reversed(OTHERS)])  # each of them gets and posts
     for route, _ in patterns(get_resolver()):
         if not route.startswith("admin/"):
@@ -450,8 +447,8 @@ def test_the_administration_is_for_admins(world: World) -> None:
         for method in ("get", "post"):
             assert asked(world, "admin", route, method, address) < 500, (method, address)
             for other in OTHERS if LONG else [next(turns)]:
-                told = asked(world, other, route, method, address)
-                assert told in OUTSIDE_ADMIN or route == "admin/login/", (method, address)
+                shut = asked(world, other, route, method, address) in OUTSIDE_ADMIN
+                assert shut or route == "admin/login/", (method, address)
 
 
 @pytest.mark.slow
