@@ -17,7 +17,16 @@ from judging.formats.known_pairs import KnownPair
 from judging.formats.problems import Problems
 from judging.models import Campaign, GoldPair, Job, QualityRules, TrainingPair, Upload, User
 from judging.selectors import COPY
-from judging.services import audit, campaigns, gold, jobs, quality, training, uploads
+from judging.services import (
+    audit,
+    campaigns,
+    described,
+    gold,
+    jobs,
+    quality,
+    training,
+    uploads,
+)
 from judging.services.training import TrainingPlan
 from judging.signals import left_out_asked
 
@@ -36,6 +45,8 @@ def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> C
         campaigns.lock(campaign.pk)
         made = campaigns.create(by=by, plan=plan)
         audit.record("duplicate campaign", by=by, campaign=campaign, target=made, files=with_files)
+        if campaign.run_fields:
+            described.set_fields(campaign=made, by=by, names=campaign.run_fields)
         if QualityRules.objects.filter(campaign=campaign).exists():
             quality.set_rules(campaign=made, by=by, plan=quality.plan_of(campaign))
         if with_files:
@@ -50,8 +61,8 @@ def copy_files(job: jobs.Running) -> None:
     """The job: stores the accepted files of the other campaign. Safe to run again at any point.
 
     A file that has been stored before, by its digest and name, is not stored again; the files of an
-    archive are files by themselves. Runs that take part come along, whichever version that is;
-    those that were withdrawn or replaced stay where they are.
+    archive are files by themselves. Runs that take part come along with what is said of them,
+    whichever version that is; those that were withdrawn or replaced stay where they are.
     """
     made = Campaign.objects.get(pk=job.target)
     by = User.objects.get(pk=job.data["by"])
@@ -70,7 +81,9 @@ def copy_files(job: jobs.Running) -> None:
 def _store_again(row: Upload, made: Campaign, by: User) -> None:
     try:
         with row.file.open("rb") as file:
-            uploads.store(campaign=made, by=by, file=file, name=row.name, kind=row.kind)
+            uploads.store(
+                campaign=made, by=by, file=file, name=row.name, kind=row.kind, about=row.about
+            )
     except FileNotFoundError:
         raise UserError("file_gone", f"{row.name}: the site has lost this file.") from None
     except UserError as error:

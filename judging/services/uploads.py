@@ -92,8 +92,10 @@ def store(
     check_only: bool = False,
     drop: str = "",
     replaces: Upload | None = None,
+    about: dict[str, Any] | None = None,
 ) -> Upload:
     """Keeps the file and has a worker read it. ``kind`` None: guessed from name and content.
+    ``about``: what is said of it; of a new version what is said of the one before.
 
     One that ``replaces`` another, once something is drawn, is only checked until it is confirmed.
 
@@ -115,7 +117,7 @@ def store(
         kind_why=guess.why if guess else "",
         drop=drop,
         replaces=replaces,
-        about=replaces.about if replaces else {},
+        about=replaces.about if replaces else about or {},
         name=shown_name(name),
         size=file.size,
         sha256=sha256_of(file),
