@@ -44,7 +44,8 @@ class CampaignWork:
     ``judgments``: pairs judged by somebody for the first time; ``corrections`` on top. ``hours``
     are those that assessors took for ``timed`` of the judgments: others did not tell. ``same`` is
     the share of ``compared`` pairs of labels that agree, of all labels that count so far. ``cost``
-    is that of machine judges, in the unit of their endpoints' prices.
+    is that of the answers of machine judges, in the unit of their endpoints' prices: a request
+    without an answer has no day, and a machine judge counts the most that it can have cost.
     """
 
     campaign: Campaign
