@@ -149,7 +149,7 @@ def test_a_bias_beyond_what_is_believed_of_it_counts_more_the_larger_it_is(
 ) -> None:
     """One that is believed counts once, as does any by the twin, which believes all."""
     pool, grades = many_topics
-    sample = samples(pool, grades, 6 * TOPICS)[0]
+    sample = samples(pool, grades, 6 * TOPICS)[1]
     usual = told(pool, sample)
     margins, widths, off_diagonal = [], [], ~np.eye(4, dtype=bool)
     for believed in (1e9, 1.0, 0.1, 0.05):

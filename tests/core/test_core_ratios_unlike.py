@@ -14,7 +14,7 @@ from tests.core.test_core_adaptive import played
 from tests.core.test_core_adaptive_ratios import plan_of
 
 NDCG = parse_measure("nDCG@10")
-TOPICS, DOCUMENTS, DEPTH, TRIALS = 60, 200, 50, 8
+TOPICS, DOCUMENTS, DEPTH, TRIALS = 60, 200, 50, 16
 ALIKE = {"a": 1.5, "b": 1.5, "c": 1.45, "d": 1.4, "e": 1.4, "f": 1.35, "g": 1.3}
 
 

@@ -30,7 +30,7 @@ from .designs import (
     Rule,
     cumulative,
 )
-from .goals import Goal, beside, check_goal, check_serves, effective_weights
+from .goals import Goal, absolute, beside, check_goal, check_serves, effective_weights
 from .methods import SAMPLING_METHODS, draws_again, with_option
 from .priors import Prior
 from .probabilities import ROUNDING, poisson_thresholds
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LEAST_COST, MOST_COST = 1e-15, 1e15
 LEAST_SIZE = 1e-30  # of the largest: far below what is ever drawn, and can be divided by
+FOR_NDCG = 0.5  # of the floor
 
 
 def make_design(
@@ -101,7 +102,8 @@ def make_design(
         Without replacement only: share of the sizes that is spread evenly over the eligible
         pairs, so that no pair with a weight is out of reach. 0 restricts the sample to the
         goal's pairs. ``adaptive``: where the goal leaves runs out, most of it serves the values of
-        all runs, as the goal "absolute" would (`SamplingMethod.for_all_runs`).
+        all runs, as the goal "absolute" would (`SamplingMethod.for_all_runs`), and half of it for
+        nDCG with a cutoff that the pool goes below.
     costs : ndarray of float64, shape (N,), optional
         Cost > 0 of judging each pair, in the unit of the budget; not for ``priority`` and
         ``per-query``, whose sizes are fixed numbers of pairs and draws.
@@ -132,8 +134,9 @@ def make_design(
         raise DesignError(nothing_to_sample(goal, measure))
     touched = touched_pairs(pool, (measure, *reported))
     size = relative_sizes(weights, prior, rule, touched)
-    every, share, others = None, 0.0, beside(goal, pool.runs)
-    if others is not None and (part := SAMPLING_METHODS[method].for_all_runs) > 0.0:
+    every, share = None, 0.0
+    others, part = _served_by_the_floor(pool, goal, measure, method)
+    if others is not None:
         weights = effective_weights(pool, others, measure, max_grade=max_grade)
         every, share = relative_sizes(weights, prior, rule, touched), part * floor
     if costs is not None:
@@ -268,6 +271,23 @@ def _normalized(size: FloatArray) -> FloatArray:
 def raised_sizes(size: FloatArray, largest: float) -> FloatArray:
     """Return sizes as shares of the largest, positive ones of at least `LEAST_SIZE`."""
     return np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
+
+
+def _served_by_the_floor(
+    pool: Pool, goal: Goal, measure: Measure, method: Method
+) -> tuple[Goal | None, float]:
+    """Return what a share of the floor serves, and that share; None and 0 if all of it is even.
+
+    Documents below the cutoff of nDCG count through the ideal list alone, and for nothing once that
+    is full. Where a pool goes deeper they are most of it: nine tenths of TREC-8 and DL 2019, which
+    took a third of the budget (docs/decisions/0104).
+    """
+    part = SAMPLING_METHODS[method].for_all_runs
+    deeper = measure.cutoff is not None and measure.cutoff < pool.depth
+    others = beside(goal, pool.runs)
+    if others is None and measure.name == "nDCG" and deeper:
+        others, part = absolute(*pool.runs), min(part, FOR_NDCG)
+    return (others, part) if part > 0.0 else (None, 0.0)
 
 
 def _floored(

@@ -73,7 +73,8 @@ class Design(FactSheet):
         What the design was made from, as given to `allocation.make_design`.
     for_all_runs : float
         Share of the sizes, a part of the floor, that serves the values of all runs where the goal
-        leaves some out; 0 in designs of a version that spread the whole floor evenly.
+        leaves some out, or the pool goes below the cutoff of nDCG; 0 in designs of a version that
+        spread all of it evenly.
     pool_digest : str
         Digest of the pool that the design belongs to.
     strata : int
