@@ -47,7 +47,9 @@ class CampaignWorkRow(Row):
         "count so far. Null: no pair has two.",
     )
     compared = IntegerField(help_text="So many twos of labels.")
-    cost = Number(help_text="Of what machine judges answered, in the unit of their endpoints' prices.")
+    cost = Number(
+        help_text="Of what machine judges answered, in the unit of their endpoints' prices."
+    )
     people_cost = Number(help_text="Of these hours, as the campaign says what one costs; or 0.")
     currency = serializers.CharField(source="campaign.currency")
 
