@@ -44,15 +44,16 @@ def test_values_allow_for_a_bias_that_few_finds_deny(
         monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)
     found = rows(simulated(data_dir / "cranfield"), *ROUND)[0] if twin else usual
     assert found["value_coverage"] < 0.9 if twin else found["value_coverage"] > 0.95
-    assert found["true_verdicts"] > 170.0, "differences have no part in it"
+    assert found["true_verdicts"] > 140.0, "differences have no part in it"
     assert found["familywise_error"] == 0.0
 
 
 @pytest.mark.slow
 def test_what_is_told_more_than_sums_say_would_cost_verdicts(
-    data_dir: Path, usual: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin of these verdicts: values here are too high, which a model's bias has already."""
+    (told,) = rows(simulated(data_dir / "cranfield"), "--measure", "nDCG", *ROUND[2:])
 
     def told_low_or_high(
         self: Beyond, told: np.ndarray, ratios: np.ndarray, share: np.ndarray
@@ -63,5 +64,5 @@ def test_what_is_told_more_than_sums_say_would_cost_verdicts(
     monkeypatch.setattr(Beyond, "told_low", told_low_or_high)
     monkeypatch.setattr(ratios, "lowered", lambda _tangent, _measure, told: 0.0 * told[0])
     monkeypatch.setattr(BiasLeft, "further_down", property(lambda left: left.told_low))
-    (found,) = rows(simulated(data_dir / "cranfield"), *ROUND)
-    assert found["true_verdicts"] < 0.97 * usual["true_verdicts"]
+    (found,) = rows(simulated(data_dir / "cranfield"), "--measure", "nDCG", *ROUND[2:])
+    assert found["true_verdicts"] < 0.9 * told["true_verdicts"]

@@ -12,7 +12,7 @@ from estimation.services import choices, estimates, replacing, rounds, withdrawa
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import AuditEntry, Campaign, Job, Judgment, Upload
-from judging.services import duplicates, jobs, uploads
+from judging.services import described, duplicates, jobs, uploads
 from tests.support import evaluation, factories, rest
 from tests.support.later import join, latest, lines_of, with_news
 from tests.support.pages import address, text
@@ -365,3 +365,19 @@ def test_a_copy_does_without_what_was_replaced_before_a_draw(campaign: Campaign)
     made = copied(campaign)
     assert set(made.runs.values_list("tag", "digest")) == known
     assert not made.uploads.exclude(state=Upload.State.ACCEPTED).exists()
+
+
+def test_a_copy_does_without_withdrawn_runs(campaign: Campaign) -> None:
+    gone, *stay = campaign.runs.order_by("tag")
+    withdrawals.withdraw(run=gone, by=campaign.created_by)
+    assert list(copied(campaign).runs.values_list("tag", flat=True)) == [run.tag for run in stay]
+
+
+def test_a_copy_has_what_is_said_of_runs(campaign: Campaign) -> None:
+    run, by = run_of(campaign), campaign.created_by
+    described.set_fields(campaign=campaign, by=by, names=["Year"])
+    said = {"team": "Team T", "description": "BM25", "fields": {"Year": "2026"}}
+    described.describe(upload=run.upload, by=by, **said)
+    made = copied(campaign)
+    assert made.run_fields == ["Year"]
+    assert run_of(made).upload.about == said

@@ -16,9 +16,8 @@ from estimation.services import rounds, withdrawals
 from estimation.standing import pooled_by_runs
 from estimation.topic_facts import topic_facts
 from estimation.topic_results import NOISY
-from judging.clock import seconds_from_now
-from judging.models import AuditEntry, Campaign, Job, Judgment, Pair, Upload
-from judging.services import campaigns, described, duplicates
+from judging.models import AuditEntry, Campaign, Judgment, Pair, Upload
+from judging.services import campaigns
 from tests.core.length import bounded
 from tests.support import evaluation, factories, rest
 from tests.support.later import join, lines_of, with_news
@@ -154,33 +153,6 @@ def test_its_estimate_is_that_of_the_ranking(
     factories.run_due_jobs()
     page = text(organizer.get(address("run-detail", campaign, run.pk)))
     assert "A withdrawn run is told of no more" in page
-
-
-def test_a_copy_of_the_campaign_does_without_withdrawn_runs(campaign: Campaign) -> None:
-    gone, *stay = campaign.runs.order_by("tag")
-    withdrawals.withdraw(run=gone, by=campaign.created_by)
-    assert list(copy_of(campaign).runs.values_list("tag", flat=True)) == [run.tag for run in stay]
-
-
-def test_a_copy_of_the_campaign_has_what_is_said_of_runs(campaign: Campaign) -> None:
-    run, by = run_of(campaign), campaign.created_by
-    described.set_fields(campaign=campaign, by=by, names=["Year"])
-    said = {"team": "Team T", "description": "BM25", "fields": {"Year": "2026"}}
-    described.describe(upload=run.upload, by=by, **said)
-    made = copy_of(campaign)
-    assert made.run_fields == ["Year"]
-    assert run_of(made).upload.about == said
-
-
-def copy_of(campaign: Campaign) -> Campaign:
-    """With its files, when they are read."""
-    made = duplicates.duplicate(
-        campaign=campaign, by=campaign.created_by, name="Again", with_files=True
-    )
-    for _ in range(2):  # runs wait for topics
-        factories.run_due_jobs()
-        Job.objects.update(due=seconds_from_now(-1))
-    return made
 
 
 # ---------------------------------------------------------------------------------- metadata
