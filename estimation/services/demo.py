@@ -178,9 +178,10 @@ class Crowd:
 def _judge_until_it_stops(crowd: Crowd, row: Round) -> None:
     while not row.has_ended:
         (pairs,) = _open(row.campaign, 1)
-        for pair in pairs:
-            for turn in range(pair.wanted):
-                crowd.judge(pair, turn=turn)
+        with transaction.atomic():  # a visitor waits for it: one commit a batch, not one a label
+            for pair in pairs:
+                for turn in range(pair.wanted):
+                    crowd.judge(pair, turn=turn)
         for kind in ("recompute", "stop-round", "plan-batch"):
             for job in Job.objects.filter(kind=kind, target=row.pk):
                 importing.finish(job)
@@ -190,12 +191,14 @@ def _judge_until_it_stops(crowd: Crowd, row: Round) -> None:
 def _judge_first_batches(crowd: Crowd, row: Round) -> None:
     ahead = _open(row.campaign, COMPLETE_BATCHES + 1 + AHEAD_BATCHES)
     for batch_pairs in ahead:
-        for pair in batch_pairs:
-            crowd.judge(pair, turn=0)
+        with transaction.atomic():
+            for pair in batch_pairs:
+                crowd.judge(pair, turn=0)
     for number, batch_pairs in enumerate(ahead[: COMPLETE_BATCHES + 1]):
         last = number == COMPLETE_BATCHES
-        for pair in batch_pairs[: -LEFT_FOR_VISITOR if last else None]:
-            crowd.judge(pair, turn=1)
+        with transaction.atomic():
+            for pair in batch_pairs[: -LEFT_FOR_VISITOR if last else None]:
+                crowd.judge(pair, turn=1)
         if not last:
             importing.finish(Job.objects.get(kind="recompute", target=row.pk))
 
