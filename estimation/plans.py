@@ -157,7 +157,8 @@ class RoundPlan:
     floor: float = option(
         "Spread evenly", default=0.1,
         help="From 0 to 1: this share of the chances goes to all pairs alike, whatever the "
-        "prior says, so that surprises are found.",
+        "prior says, so that surprises are found. Of adaptive rounds for nDCG, or for some of the "
+        "runs, a part of it goes where the values of all runs need it.",
         asked=f"Share of the sizes spread evenly, by {having('floor')}.",
         attrs={"step": "0.05"}, needs="floor", least=0, most=1, expected=SHARE,
     )  # fmt: skip

@@ -284,7 +284,19 @@ def test_the_pages_say_the_unit(campaign: Campaign) -> None:
     assert "By expected utility, as in the papers" in said
     assert "Reading time, by the length of the documents" in said
     assert "10 % spread evenly" in said
+    assert "up to 10 % spread evenly" not in said
     assert "Of this round alone" in said  # the other one was not drawn
+
+
+@pytest.mark.slow
+def test_of_adaptive_rounds_up_to_a_share_is_said_to_be_even(campaign: Campaign) -> None:
+    """Part of it serves the values of all runs where the goal is about one of them."""
+    client = Client()
+    client.force_login(campaign.created_by)
+    row = evaluation.drawn(campaign, method="adaptive", goal="single", run="run1")
+    assert "up to 10 % spread evenly" in text(
+        client.get(address("round-detail", campaign, row.number))
+    )
 
 
 @pytest.mark.slow
