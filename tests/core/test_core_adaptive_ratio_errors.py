@@ -173,12 +173,12 @@ def known_of(
 ) -> tuple[RatioEstimate, RatioKnowledge]:
     """What is known where squares are such a share of what is expected; no value has a find."""
     at, _ = line_of(by_hand, AP)
-    usual, every = at.covariance(AP), np.arange(7)
+    usual, every = at.covariance, np.arange(7)
     found = estimate_with(share * usual, finds * (1.0 - np.eye(7)))
     told = {}
     if goal is not None:
         known = {"sampled": every >= 0, "goal": np.isin(every, goal)}
-        told = {"of_all": OfAllRuns.of(at.covariance(AP), found, **known), "goal": known["goal"]}
+        told = {"of_all": OfAllRuns.of(at.covariance, found, **known), "goal": known["goal"]}
     return found, knowledge_at(at, AP, found, **told)
 
 
@@ -241,14 +241,14 @@ def test_runs_outside_of_the_goal_keep_what_is_expected_of_them(by_hand: tuple) 
 
 def test_what_runs_share_of_a_bias_widens_values_and_is_in_no_difference(by_hand: tuple) -> None:
     at, _ = line_of(by_hand, AP)
-    found = estimate_with(0.5 * at.covariance(AP), np.zeros((7, 7)))
+    found = estimate_with(0.5 * at.covariance, np.zeros((7, 7)))
     usual = knowledge_at(at, AP, found)
     assert not usual.unknown.any(), "or nothing could be withheld"
     every = np.ones(7, dtype=bool)
 
     def with_bias(bias: float) -> RatioKnowledge:
         other = replace(found, left=BiasLeft(np.zeros(7), np.full(7, bias)))
-        of_all = OfAllRuns.of(at.covariance(AP), other, sampled=every, goal=~every)
+        of_all = OfAllRuns.of(at.covariance, other, sampled=every, goal=~every)
         return knowledge_at(at, AP, other, of_all=of_all, goal=~every)
 
     shared, biased = with_bias(0.02), with_bias(0.2)

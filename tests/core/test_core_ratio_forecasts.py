@@ -122,7 +122,7 @@ def test_what_falls_is_what_is_expected_of_each_later_sample(
         drawn = part.drawn(POOL.topic) if after.batches == 4 else part.prefix(POOL, after.batches)
         drawn = drawn if after.batches == 4 else drawn.drawn(POOL.topic)
         at = AtOutlook.of(POOL, measure, drawn.over(Scope.of(POOL)), found.outlook)
-        assert after.covariance == pytest.approx(at.covariance(measure), rel=1e-4, abs=1e-9)
+        assert after.covariance == pytest.approx(at.covariance, rel=1e-4, abs=1e-9)
     monkeypatch.setattr(ahead, "with_inclusion", lambda at, _: at)
     twin = ahead_of_pairs(Scope.of(POOL), part, 1, found).later[1].covariance
     assert np.trace(twin) > 1.2 * np.trace(ahead_now.later[1].covariance)
@@ -173,9 +173,9 @@ def test_where_all_is_certain_nothing_is_left() -> None:
     part, found = looked(planned, "x", 1)
     assert found.outlook is not None
     at = AtOutlook.of(POOL, AP, part.prefix(POOL, 1).drawn(POOL.topic), found.outlook)
-    (left,) = covariances_then([with_inclusion(at, np.ones(len(POOL)))], AP)
+    (left,) = covariances_then([with_inclusion(at, np.ones(len(POOL)))])
     assert left == pytest.approx(0.0, abs=1e-15)
-    assert covariances_then([], AP) == []
+    assert covariances_then([]) == []
 
 
 def test_differences_err_by_what_all_squares_say_as_far_as_there_are_finds() -> None:

@@ -107,7 +107,7 @@ def test_intervals_allow_for_what_a_model_cannot_know(
         known[told] = (values <= [each.estimate.half_width for each in found]).mean()
         reversed_ones = [np.any(each.ranking.verdicts * true < 0) for each in found]
         assert told is as_ratios_are or not any(reversed_ones)
-    assert covered[followed] > max(0.8, covered[as_ratios_are] + 0.1)
+    assert covered[followed] > max(0.75, covered[as_ratios_are] + 0.1)
     assert known[followed] >= max(0.85, known[as_ratios_are] + 0.03)
 
 

@@ -144,7 +144,8 @@ def test_topics_without_anything_relevant_make_no_interval_of_all_runs_long(
     half, held = np.mean([told(trial) for trial in range(TRIALS)], axis=0)
     assert half < (0.06 if share < 0.5 else 0.02)
     assert held > 0.93
-    monkeypatch.setattr(AtOutlook, "bounds", lambda self, _: np.ones(len(self.nothing)))
+    unbounded = property(lambda self: np.ones(len(self.nothing)))
+    monkeypatch.setattr(AtOutlook, "bounds", unbounded)
     assert told(0)[0] > 0.2
 
 
@@ -156,16 +157,16 @@ def test_slopes_are_bounded_by_what_a_topic_can_err_by(
     monkeypatch.setattr(answers, "knowledge_at", _kept_in(asked))
     estimated(pool, *played(pool, grades, plan_of(pool, AP, budget=300)), AP)
     at = asked[-1][0]
-    assert np.all(at.bounds(AP) >= 1.0 - 1e-6), "they are by now"
+    assert np.all(at.bounds >= 1.0 - 1e-6), "they are by now"
     free = at.bounded(np.full(TOPICS, 100.0))
-    scale = free.bounds(AP)
+    scale = free.bounds
     some = at.nothing > 0.0
     assert np.all(scale[~some] == 1.0), "where something was found nothing is bounded"
     assert np.any(scale[some] < 1.0)
     most = (1.0 - at.nothing) / TOPICS**2
     for topic in np.flatnonzero(scale < 1.0):
         alone = replace(free, factor=np.where(pool.topic == topic, free.factor, 0.0))
-        assert np.diag(alone.bounded(scale).covariance(AP)).max() <= most[topic] * (1 + 1e-9)
+        assert np.diag(alone.bounded(scale).covariance).max() <= most[topic] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("method", ["adaptive", "poisson"])

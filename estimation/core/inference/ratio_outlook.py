@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .outlook import Outlook
 
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
+OF_PRODUCTS = 2.0  # power of 1 + v: numerators of AP in rounds drawn at once
 BENT = 2.0  # times the relative variance of the denominator: squared, odds that ratios bend
 ALMOST_CERTAIN = 1.0 - 1e-9
 
@@ -51,6 +52,8 @@ class AtOutlook:
         Chances that a topic has nothing relevant, where ratios count so much less.
     overlooked : float
         Expected share of topics that have something relevant, of which nothing is found.
+    power : float
+        p: the variance of a topic is (1 + v)^p times what its tangent tells (`ratio_knowledge`).
     """
 
     tangent: Tangent
@@ -60,6 +63,7 @@ class AtOutlook:
     falling: FloatArray
     nothing: FloatArray | None = None
     overlooked: float = 0.0
+    power: float = 1.0
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> AtOutlook:
@@ -79,9 +83,11 @@ class AtOutlook:
             crossed=np.add.reduce(shares * utility * falling),
             falling=np.add.reduce(shares * falling**2),
             overlooked=_overlooked(tangent.frame, reach[0], drawn.inclusion),
+            power=OF_PRODUCTS if measure.name == "AP" else 1.0,
         )
 
-    def bounds(self, measure: Measure) -> FloatArray:
+    @property
+    def bounds(self) -> FloatArray:
         """So many times the slopes of each topic, (T,), are small enough for the errors of ratios.
 
         Of a topic that may have nothing relevant next to nothing may be expected, and slopes are
@@ -93,7 +99,7 @@ class AtOutlook:
         if self.nothing is None or not self.nothing.any():
             return np.ones(len(self.tangent.reciprocal))
         most = (1.0 - self.nothing) / len(self.nothing) ** 2
-        errs = (self.more(measure)[:, None] * self._of_topics).max(axis=1)
+        errs = (self.more[:, None] * self._of_topics).max(axis=1)
         too_much = (self.nothing > 0.0) & (errs > most)
         return np.where(too_much, np.sqrt(share_of(most, of=errs)), 1.0)
 
@@ -142,28 +148,25 @@ class AtOutlook:
         """How far ratios of estimates are as good as linear, 1 / (1 + (2 v)^2), shape (T,)."""
         return np.asarray(1.0 / (1.0 + (BENT * self.relative_variance) ** 2), dtype=np.float64)
 
-    def more(self, measure: Measure) -> FloatArray:
+    @property
+    def more(self) -> FloatArray:
         """(1 + v)^p of every topic, shape (T,)."""
-        power = 2.0 if measure.name == "AP" else 1.0
-        return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
-
-    def covariance(self, measure: Measure) -> FloatArray:
-        """E, shape (k, k)."""
-        if measure not in self._found:
-            self._found[measure] = frozen(self._covariance(self.more(measure)))
-        return self._found[measure]
+        return np.asarray((1.0 + self.relative_variance) ** self.power, dtype=np.float64)
 
     @cached_property
-    def _found(self) -> dict[Measure, FloatArray]:
-        return {}
+    def covariance(self) -> FloatArray:
+        """E, shape (k, k)."""
+        return frozen(self._covariance(self.more))
 
-    def scale(self, measure: Measure) -> FloatArray:
+    @property
+    def scale(self) -> FloatArray:
         """By how much the squared slopes of each pair count in E, shape (N,)."""
-        return self._scale(self.more(measure))
+        return self._scale(self.more)
 
-    def by_denominators(self, measure: Measure) -> FloatArray:
+    @property
+    def by_denominators(self) -> FloatArray:
         """E less what these squared slopes add up to, shape (k, k)."""
-        return self._by_denominators(self.more(measure))
+        return self._by_denominators(self.more)
 
     def tangent_covariance(self) -> FloatArray:
         """E where v is 0: of the tangent alone."""

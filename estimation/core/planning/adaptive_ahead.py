@@ -221,7 +221,7 @@ def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
     standing = later.before.standing
     parts = (parts_then(standing.passed, standing.open, each) for each in later.chances)
     steps = (missed.after(*later.in_scope(*each)) for each in parts)
-    return [at.covariance(measure), *covariances_then(steps, measure)], ratio_noise(later.result)
+    return [at.covariance, *covariances_then(steps)], ratio_noise(later.result)
 
 
 def _moments(later: _Later, place: IntArray) -> tuple[FloatArray, FloatArray]:

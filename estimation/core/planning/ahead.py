@@ -128,7 +128,7 @@ def _fading(
     if measure.family == "ratio":
         at = AtOutlook.of(scope.pool, measure, over, result.outlook)
         fading = _fading_ratios(scope, design, at, measure)
-        return fading, at.covariance(measure), ratio_noise(result)
+        return fading, at.covariance, ratio_noise(result)
     rows = looked_at(scope.pool, over, measure).coupled()
     second = result.outlook.moments(measure, rows.pair)[1]
     size = scope.spread(design.size)[rows.pair]
@@ -141,7 +141,7 @@ def _fading_ratios(
 ) -> Callable[[FloatArray], Iterable[FloatArray]]:
     def fading(steps: FloatArray) -> list[FloatArray]:
         chances = (scope.spread(design.inclusion_after(each)) for each in steps.tolist())
-        return covariances_then((with_inclusion(at, each) for each in chances), measure)
+        return covariances_then(with_inclusion(at, each) for each in chances)
 
     return fading
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..arrays import FloatArray
     from ..inference.ratio_outlook import AtOutlook
-    from ..measures.table import Measure
     from ..rounds.results import MeasureResult
 
 
@@ -65,7 +64,7 @@ def with_inclusion(at: AtOutlook, inclusion: FloatArray) -> AtOutlook:
     return replace(at, factor=share_of(1.0 - inclusion, of=inclusion))
 
 
-def covariances_then(later: Iterable[AtOutlook], measure: Measure) -> list[FloatArray]:
+def covariances_then(later: Iterable[AtOutlook]) -> list[FloatArray]:
     """Return E, (k, k), at each of some steps, which are all linearized at the same place.
 
     With half the digits: they say what share of E now is left. Of every step one number a pair is
@@ -74,8 +73,8 @@ def covariances_then(later: Iterable[AtOutlook], measure: Measure) -> list[Float
     slopes, scales, below = None, [], []
     for each in later:
         slopes = each.tangent.slopes
-        scales.append(each.scale(measure))
-        below.append(each.by_denominators(measure))
+        scales.append(each.scale)
+        below.append(each.by_denominators)
     if slopes is None:
         return []
     own = cross_products(slopes, np.stack(scales), roughly=True)

@@ -268,7 +268,7 @@ def _estimated(
     pool: Pool, measure: Measure, *, drawn: Drawn, rows: LabelRows, outlook: Outlook
 ) -> tuple[AtOutlook, RatioEstimate]:
     at = AtOutlook.of(pool, measure, drawn, outlook)
-    bias, more = at.bias_by_topic(), at.more(measure)
+    bias, more = at.bias_by_topic(), at.more
     found = estimate_ratios(pool, measure, drawn=drawn, rows=rows, expected_bias=bias, more=more)
     return at, found
 

@@ -213,7 +213,7 @@ class _Question:
             scope = Scope.of(self.frame.pool)
             line, found = self._estimated(scope, measure)
         sampled, goal = np.isin(scope.pool.runs, runs), self._of_goal(scope)
-        return OfAllRuns.of(line.at.covariance(measure), found, sampled=sampled, goal=goal)
+        return OfAllRuns.of(line.at.covariance, found, sampled=sampled, goal=goal)
 
     def _estimated(self, scope: Scope, measure: Measure) -> tuple[SteadySlopes, RatioEstimate]:
         asked = scope, self.weights, measure

@@ -23,14 +23,15 @@ Bias
     has less bias. That is in the squares through steady slopes (`SteadySlopes`); *mixed* are these,
     beside what the model expects, which counts for `EXPECTED` finds.
 
-    Of AP and Rprec the mean of two is taken off, of what squares say at the estimates and of what
-    the model expects times the share that squares are of what it expected of them. Of nDCG it is
-    that of the former and of *mixed*, each counting as much as it is large: either is blind to what
-    the other may see, and shows nothing then. Squares at the estimates do not see ideal lists of
-    few relevant documents (Cranfield, 8 000 pairs: .002 of .038, where *mixed* has .034), a model
-    sees none that are short where it expects them to be full (TREC-8, 1 %: 0 of .046, squares
-    .021). Where lists are nearly full of what was found they cannot vary as a line says
-    (`SteadySlopes.limited`; DL 2019, 10 %: values .010 too low without it, .006 with it).
+    Of AP the mean of two is taken off, of what squares say at the estimates and of what the model
+    expects times the share that squares are of what it expected of them. Of Rprec it is that of the
+    same two, and of nDCG that of the former and of *mixed*, each counting as much as it is large:
+    either is blind to what the other may see, and shows nothing then. Squares at the estimates do
+    not see ideal lists of few relevant documents (Cranfield, 8 000 pairs: .002 of .038, where
+    *mixed* has .034), a model sees none that are short where it expects them to be full (TREC-8,
+    1 %: 0 of .046, squares .021). Where lists are nearly full of what was found they cannot vary as
+    a line says (`SteadySlopes.limited`; DL 2019, 10 %: values .010 too low without it, .006 with
+    it).
     What a model is wrong about by kinds of topics none of these sees: values follow what products
     of finds say where that is sure, and intervals allow for what is left of it (`second_order`).
     Differences allow for what *mixed* is apart from what squares say at the estimates, values for
@@ -73,7 +74,11 @@ Topics in which nothing was found
 Counts that are not below what was found
     That makes denominators too large on average, and values too low: by .011 of .70 where nine
     tenths of a run's own lists are judged, four times the standard error. Ratios of what is
-    estimated as it is tell by how much. Both leave values too low, so that values and differences
+    estimated as it is tell by how much (`lowered`). Where a denominator is well known this is made
+    up for, 1 - 2 v times: with 10 % of TREC-8 it is most of the second-order bias of AP (.0018 of
+    .0020), and Rprec was told .0021 too low. Where v is larger it is itself little known, and of
+    nDCG, whose lists may be full, always: there it made values err 1.2 times as much. What is not
+    made up for leaves values too low, as topics without a find do, so that values and differences
     allow for their sum, as far as it is more than what the two estimates of the bias, apart as they
     are, may leave them too low by anyway (`BiasLeft.further_down`).
 
@@ -123,6 +128,7 @@ if TYPE_CHECKING:
 
 MOST_TOO_LARGE = 0.5  # of a denominator, because counts are not taken below what was found
 STRAIGHT = 5.0  # times the relative variance of a denominator: by how much less ratios are linear
+MADE_UP = 2.0  # times the relative variance of a denominator: by how much less is made up for
 EXPECTED = 20.0  # finds that what a model expects of a bias counts for
 
 
@@ -169,7 +175,7 @@ def estimate_ratio(
     )
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
     bias = _bias(tangent, places, missed, uncertain)
-    moved, more = line.moved(places), uncertain * line.at.more(measure)[topic]
+    moved, more = line.moved(places), uncertain * line.at.more[topic]
     stored, useful = sparse.csr_array(moved), labels.reach.any(axis=0)
     covariance = cross_product(stored, more)
     contributions = finds_of(stored, np.ones(len(pairs)))
@@ -179,11 +185,14 @@ def estimate_ratio(
     usual, mixed = (_at_most(useful.any() * each, highest, topics) for each in told)
     nothing = np.zeros(topics) if line.at.nothing is None else line.at.nothing
     outside = outside_of(tangent, highest, line.limited.relative_variance)
-    off = _by_size(taken, mixed) if measure.name == "nDCG" else (taken + usual) / 2.0
+    other = mixed if measure.name == "nDCG" else usual
+    off = (taken + other) / 2.0 if measure.name == "AP" else _by_size(taken, other)
     counts = weights.of_judged(pairs).on_noise
     of_labels = RatioNoise.of(line.at.tangent, line.labels, rows, places, counts)
     noise, by_labels = of_labels.covariance, of_labels.bias(measure)
-    by_topic = highest + outside - off
+    low = lowered(tangent, measure, highest)
+    made_up = _made_up(measure, line.limited.relative_variance) * low
+    by_topic = highest + outside - off - made_up
     of_line, _ = estimated_reach(frame, weights, line.labels, pairs)
     reach = np.stack([scope.spread(each) for each in of_line])
     products = by_topic
@@ -225,7 +234,7 @@ def estimate_ratio(
         left=BiasLeft(
             left,
             further + np.where(further < 0.0, -1.0, 1.0) * unsure_of_nothing,
-            told_low + lowered(tangent, measure, highest),
+            told_low + (low - made_up).sum(axis=0),
             rest.of_differences,
         ),
     )
@@ -244,7 +253,7 @@ def outside_of(tangent: Tangent, highest: FloatArray, relative_variance: FloatAr
 
 
 def lowered(tangent: Tangent, measure: Measure, highest: FloatArray) -> FloatArray:
-    """By how much ratios are lower as counts are not taken below what was found, <= 0, (k,).
+    """By how much ratios are lower as counts are not taken below what was found, <= 0, (T, k).
 
     Counts are right on average as they are estimated: where some are not taken as far down as they
     lie, there are others that lie as far above the truth, and count. A topic whose count was raised
@@ -262,7 +271,14 @@ def lowered(tangent: Tangent, measure: Measure, highest: FloatArray) -> FloatArr
     too_large = raised.any(axis=0) * (larger.value * tangent.reciprocal - 1.0)
     times = 1.0 / (1.0 - np.clip(too_large, 0.0, MOST_TOO_LARGE))
     ratio = np.minimum(highest * times[:, None], 1.0 / len(times))
-    return np.asarray((highest - ratio).sum(axis=0), dtype=np.float64)
+    return np.asarray(highest - ratio, dtype=np.float64)
+
+
+def _made_up(measure: Measure, relative_variance: FloatArray) -> FloatArray:
+    """Which share of that is made up for, (T, 1)."""
+    if measure.name == "nDCG":
+        return np.zeros((len(relative_variance), 1))
+    return np.maximum(1.0 - MADE_UP * relative_variance, 0.0)[:, None]
 
 
 def _at_most(bias: FloatArray, value: FloatArray, topics: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .estimates import BatchWeights
 
 MOST_BEYOND = 3.0  # ratios, of a line
+STEP = 0.5  # of the error of R: how far either way its slope is taken (Rprec)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,15 @@ class SteadySlopes:
     limited : AtOutlook
         With slopes of ideal lists by which these vary no more than they can: values are told by
         them, and biases.
+    smooth : AtOutlook
+        With slopes that tell what values err by. The numerator of Rprec goes down to rank R, and
+        how steeply it moves with R is told over half of what R may be off by either way: whether
+        the one document at the last rank is relevant tells little of the others that count if R
+        is estimated twenty too high (TREC-8, 10 % judged: squares were 1.6 times what differences
+        erred by). Over all of it what is left of the bends is missing where R is small (24 of 60
+        ranks: differences covered .931). Biases are second derivatives, and go by *free*.
     bounds : ndarray of float64, shape (T,)
-        So many times these slopes tell what topics err by (`AtOutlook.bounds`).
+        So many times *smooth* slopes tell what topics err by (`AtOutlook.bounds`).
     labels : ReachedLevels
         Judgments of the judged pairs, by the levels of `at`.
     missed : ndarray of float64, shape (L, n)
@@ -50,6 +58,7 @@ class SteadySlopes:
 
     free: AtOutlook
     limited: AtOutlook
+    smooth: AtOutlook
     bounds: FloatArray
     labels: ReachedLevels
     missed: FloatArray
@@ -70,7 +79,7 @@ class SteadySlopes:
     @cached_property
     def at(self) -> AtOutlook:
         """With slopes that tell what topics err by."""
-        return self.free.bounded(self.bounds)
+        return self.smooth.bounded(self.bounds)
 
     def moved(self, places: IntArray) -> FloatArray:
         """By how much what judged pairs add by surprise moves every run, shape (n, k)."""
@@ -80,6 +89,8 @@ class SteadySlopes:
         """What `moved` is, (n, k), with slopes as they are."""
         if self.at is self.free:
             return moved
+        if self.smooth is not self.free:
+            return self.free.tangent.moved(places, self.missed)
         return share_of(moved, of=self.bounds[self.free.tangent.frame.topic[places]][:, None])
 
     def share_of_expected(self, moved: FloatArray, uncertain: FloatArray) -> FloatArray:
@@ -114,21 +125,29 @@ def at_outlook(
     labels = by_levels(rows, len(pairs), gain, outlook.grades[1:][levels])
     reach = expected.copy()
     reach[:, scope.place[pairs]] = labels.reach
-    gains = Gains(gain, reach, every, np.ones(len(pool)))
-    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
     spread = scope.spread(weights.spread)
     of_model = np.minimum(levels, weights.reach.shape[1] - 1)
     missed = weights.on_find[pairs] * (labels.reach - weights.reach[1, of_model][:, pairs])
-    predicted = np.stack([scope.spread(each) for each in weights.reach[2, of_model]])
-    moments = moments_about(tangent, expected, share_of(predicted, of=spread))
+    summed = np.stack([scope.spread(each) for each in weights.reach[2, of_model]])
+    predicted = share_of(summed, of=spread)
+    gains = Gains(gain, reach, every, np.ones(len(pool)))
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    moments = moments_about(tangent, expected, predicted)
     nothing = chance_of_nothing(tangent.frame, reach[0])
     nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
     at = AtOutlook(tangent, spread, *moments, nothing)
     limited = _limited(at, measure, labels, pool.topic[scope.place[pairs]].astype(np.int64))
-    if of_round is None or of_round.pool is pool:
-        return SteadySlopes(at, limited, at.bounds(measure), labels, missed)
-    whole = at_outlook(of_round, weights, measure, outlook, pairs=pairs, rows=rows)
-    return SteadySlopes(at, limited, whole.bounds, labels, missed)
+    smooth = at
+    if measure.name == "Rprec":
+        missing = expected * (1.0 - predicted) ** 2 + (1.0 - expected) * predicted**2
+        uncertain = replace(gains, variances=STEP**2 * spread * missing)
+        steps = Tangent.of(Frame.of(pool, measure, uncertain, None), measure)
+        smooth = replace(at, tangent=steps)
+    bounds = smooth.bounds
+    if of_round is not None and of_round.pool is not pool:
+        whole = at_outlook(of_round, weights, measure, outlook, pairs=pairs, rows=rows)
+        bounds = whole.bounds
+    return SteadySlopes(at, limited, smooth, bounds, labels, missed)
 
 
 def _limited(at: AtOutlook, measure: Measure, labels: ReachedLevels, topic: IntArray) -> AtOutlook:
