@@ -149,6 +149,14 @@ class AtOutlook:
         return np.asarray(1.0 / (1.0 + (BENT * self.relative_variance) ** 2), dtype=np.float64)
 
     @property
+    def known(self) -> FloatArray:
+        """How far denominators are well known, max(0, 1 - 2 v), shape (T,).
+
+        As series over 1 + 2 v count, where v is small, and not at all where it is not.
+        """
+        return np.maximum(1.0 - DAMPING * self.relative_variance, 0.0)
+
+    @property
     def more(self) -> FloatArray:
         """(1 + v)^p of every topic, shape (T,)."""
         return np.asarray((1.0 + self.relative_variance) ** self.power, dtype=np.float64)

@@ -128,7 +128,6 @@ if TYPE_CHECKING:
 
 MOST_TOO_LARGE = 0.5  # of a denominator, because counts are not taken below what was found
 STRAIGHT = 5.0  # times the relative variance of a denominator: by how much less ratios are linear
-MADE_UP = 2.0  # times the relative variance of a denominator: by how much less is made up for
 EXPECTED = 20.0  # finds that what a model expects of a bias counts for
 
 
@@ -191,7 +190,7 @@ def estimate_ratio(
     of_labels = RatioNoise.of(line.at.tangent, line.labels, rows, places, counts)
     noise, by_labels = of_labels.covariance, of_labels.bias(measure)
     low = lowered(tangent, measure, highest)
-    made_up = _made_up(measure, line.limited.relative_variance) * low
+    made_up = _made_up(measure, line.free.known) * low
     by_topic = highest + outside - off - made_up
     of_line, _ = estimated_reach(frame, weights, line.labels, pairs)
     reach = np.stack([scope.spread(each) for each in of_line])
@@ -274,11 +273,9 @@ def lowered(tangent: Tangent, measure: Measure, highest: FloatArray) -> FloatArr
     return np.asarray(highest - ratio, dtype=np.float64)
 
 
-def _made_up(measure: Measure, relative_variance: FloatArray) -> FloatArray:
-    """Which share of that is made up for, (T, 1)."""
-    if measure.name == "nDCG":
-        return np.zeros((len(relative_variance), 1))
-    return np.maximum(1.0 - MADE_UP * relative_variance, 0.0)[:, None]
+def _made_up(measure: Measure, known: FloatArray) -> FloatArray:
+    """Which share of that is made up for, (T, 1), where denominators are so well known, (T,)."""
+    return known[:, None] * float(measure.name != "nDCG")
 
 
 def _at_most(bias: FloatArray, value: FloatArray, topics: int) -> FloatArray:
