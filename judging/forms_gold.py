@@ -108,6 +108,6 @@ class MarkForm(forms.Form):
     )
 
     def __init__(self, campaign: Campaign, given: Any = None) -> None:
-        super().__init__(given)
+        super().__init__(given, auto_id="gold_%s")  # beside the form of a senior grade
         field: Any = self.fields["grades"]
         field.choices = [(n, f"{n} {each['name']}") for n, each in enumerate(campaign.grades)]

@@ -1,6 +1,8 @@
 """Every page of an organizer, from the URL resolver: as many statements for much as for little,
 and none that compares all with all."""
 
+import re
+from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -60,6 +62,12 @@ def visited(page: visits.Page, counting: AbstractContextManager[Any]) -> None:
         assert client.get(page.address).status_code == 200
 
 
+def content(page: visits.Page) -> str:
+    client = Client()
+    client.force_login(page.who)
+    return client.get(page.address).content.decode()
+
+
 def statements(made: Campaign, row: Round, admin: User) -> list[tuple[str, int]]:
     found = []
     for page in pages(made, row, admin):
@@ -76,6 +84,17 @@ def test_no_page_asks_more_where_there_is_more() -> None:
     assert [name for name, _ in few] == [name for name, _ in many]
     more = [(*one, count) for one, (_, count) in zip(few, many, strict=True) if count > one[1]]
     assert more == []
+
+
+@pytest.mark.sqlite_only
+def test_no_page_has_an_id_twice() -> None:
+    """What is folded away too, at which axe does not look: a label would lead to another field."""
+    admin = User.objects.create_superuser("admin")
+    twice = {}
+    for page in pages(*campaign(FEW, "few", labels=45, budget=60), admin):
+        ids = Counter(re.findall(r'\sid="([^"]*)"', content(page)))
+        twice[page.name] = [each for each, count in ids.items() if count > 1]
+    assert {name: ids for name, ids in twice.items() if ids} == {}
 
 
 @pytest.mark.sqlite_only
