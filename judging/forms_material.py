@@ -36,11 +36,7 @@ class UploadForm(forms.Form):
         error_messages={"required": "Choose at least one file."},
     )
     kind = forms.ChoiceField(choices=KINDS, initial=GUESS, required=False, label="What they hold")
-    check_only = forms.BooleanField(
-        required=False,
-        label="Check only",
-        help_text="Reads the files and says what is wrong, without taking them in.",
-    )
+    check_only = forms.BooleanField(required=False, label="Check only")
 
     def chosen(self) -> "list[tuple[UploadedFile[bytes], str | None]]":
         """Every file with its kind; None where it shall be guessed."""

@@ -98,6 +98,18 @@ def test_no_page_has_an_id_twice() -> None:
 
 
 @pytest.mark.sqlite_only
+def test_what_names_or_explains_a_field_is_on_its_page() -> None:
+    admin = User.objects.create_superuser("admin")
+    missing = {}
+    for page in pages(*campaign(FEW, "few", labels=45, budget=60), admin):
+        html = content(page)
+        named = re.findall(r'\s(?:for|aria-(?:describedby|labelledby|controls))="([^"]*)"', html)
+        asked = {each for ids in named for each in ids.split()}
+        missing[page.name] = asked - set(re.findall(r'\sid="([^"]*)"', html))
+    assert {name: ids for name, ids in missing.items() if ids} == {}
+
+
+@pytest.mark.sqlite_only
 def test_no_page_looks_at_what_was_judged_more_than_a_few_times() -> None:
     """Of 3 000 judgments that are added to a batch that ended: so many instructions for each, while
     a hundred pairs are open."""
