@@ -74,7 +74,7 @@ def test_complete_judgments_may_be_asked_for(folder: Path) -> None:
     every = evaluate_shards(SerialExecutor(), pool, [folder / "judgments0"], **plan)
     listed = evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], measures=MEASURES[:1])
     assert every.tobytes() == listed.tobytes()
-    with pytest.raises(LabelError, match="pairs have no judgment"):
+    with pytest.raises(LabelError, match="pairs of shard 1 of 2 have no judgment"):
         evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], **plan)
 
 
@@ -159,8 +159,11 @@ def test_a_census_gives_the_truth(folder: Path) -> None:
     assert not found.covariance.any()
 
 
-def test_a_pair_that_was_not_judged_is_named(folder: Path) -> None:
-    with pytest.raises(LabelError, match="sampled pairs of these batches have no label"):
+def test_a_pair_that_was_not_judged_is_named_and_that_other_shards_may_have_more(
+    folder: Path,
+) -> None:
+    told = r"^\d+ sampled pairs of shard \d of 7 have no judgment; the first is document"
+    with pytest.raises(LabelError, match=told):
         estimate_shards(
             SerialExecutor(),
             built(folder, 7),

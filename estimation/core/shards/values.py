@@ -40,7 +40,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TopicValues(ShardStep):
+class JudgedStep(ShardStep):
+    """A step that needs a judgment of each of some pairs of its shard."""
+
+    frame: ShardFrame
+    shard: int
+
+    def _refuse(self, pool: Pool, missing: IntArray, what: str) -> None:
+        """LabelError if a pair has none. Other shards are not looked at, which the words say."""
+        if len(missing):
+            here = f"{len(missing)} {what} of shard {self.shard + 1} of {self.frame.shards}"
+            first = pair_name(int(missing[0]), pool)
+            raise LabelError(f"{here} have no judgment; the first is {first}")
+
+
+@dataclass(frozen=True)
+class TopicValues(JudgedStep):
     """Values of every run on the topics of a shard, from judgments of all its pairs.
 
     The result has ``topic``, (t,), and ``value``, (measures, t, k).
@@ -53,8 +68,6 @@ class TopicValues(ShardStep):
         The grade of pairs without a judgment; LabelError if there is one and this is None.
     """
 
-    frame: ShardFrame
-    shard: int
     pool: Place
     judgments: tuple[Place, ...]
     measures: tuple[Measure, ...]
@@ -71,9 +84,7 @@ class TopicValues(ShardStep):
         rows = _judged(pool, self.judgments, self.shard, np.arange(len(pool)), self.unlisted)
         grades = np.full(len(pool), -1)
         grades[rows.pair] = rows.grade
-        if missing := np.count_nonzero(grades < 0):
-            first = pair_name(int(np.argmin(grades)), pool)
-            raise LabelError(f"{missing} pairs have no judgment; the first is {first}")
+        self._refuse(pool, np.flatnonzero(grades < 0), "pairs")
         topic = self.frame.topics_of(self.shard)
         value = np.zeros((len(self.measures), len(topic), len(pool.runs)))
         if len(pool):
@@ -134,7 +145,7 @@ def evaluate_shards(
 
 
 @dataclass(frozen=True)
-class SampledTerms(ShardStep):
+class SampledTerms(JudgedStep):
     """The judgments of the sampled pairs of a shard, and what these count for.
 
     The result has the weights of the pairs as ``data``, ``indices`` and ``indptr`` of a csr_array,
@@ -142,8 +153,6 @@ class SampledTerms(ShardStep):
     of each judgment, pair by pair.
     """
 
-    frame: ShardFrame
-    shard: int
     pool: Place
     sample: Place
     judgments: tuple[Place, ...]
@@ -162,6 +171,7 @@ class SampledTerms(ShardStep):
         _, drawn = read_columns(self.sample, ["pair", "probability"])
         pairs = np.asarray(drawn["pair"])
         rows = _judged(pool, self.judgments, self.shard, pairs, self.unlisted)
+        self._refuse(pool, pairs[~np.isin(pairs, rows.pair)], "sampled pairs")
         rows = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=self.max_grade, pool=pool)
         every = np.ones(len(pairs), dtype=np.bool_)
         weights = weights_of(pool, self.measure, pairs, wanted=every)
