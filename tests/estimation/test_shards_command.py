@@ -80,6 +80,22 @@ def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
         shards(tmp_path / "results", files / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--budget", 0], "--budget must be at least 1, not 0"),
+        (["--budget", 5, "--batch-size", 0], "--batch-size must be at least 1, not 0"),
+        (["--workers", -1], "--workers must be at least 0, not -1"),
+        (["--judged", "judged"], "give the --budget that it was drawn with"),
+    ],
+)
+def test_what_would_be_passed_over_is_refused(
+    files: Path, tmp_path: Path, asked: list[object], told: str
+) -> None:
+    with pytest.raises(CommandError, match=told):
+        call_command("shards", *map(str, [tmp_path / "results", files / "run0.run", *asked]))
+
+
 @pytest.mark.slow
 def test_work_goes_on_when_workers_end(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

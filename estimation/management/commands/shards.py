@@ -25,6 +25,7 @@ from estimation.management.arguments import named
 
 MOST_ATTEMPTS = 3
 GOALS = ("absolute", "ranking")
+LEAST = {"workers": 0, "budget": 1, "batch_size": 1}
 
 
 class Command(BaseCommand):
@@ -65,6 +66,12 @@ class Command(BaseCommand):
         parser.add_argument("--judged", type=Path, help="qrels of the sample, to estimate from")
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        for name, least in LEAST.items():
+            if options[name] is not None and options[name] < least:
+                option = f"--{name.replace('_', '-')}"
+                raise CommandError(f"{option} must be at least {least}, not {options[name]}.")
+        if options["judged"] and options["budget"] is None:
+            raise CommandError("--judged is of a sample: give the --budget that it was drawn with.")
         scheduler = os.environ.get("DASK_SCHEDULER")
         try:
             for attempt in range(MOST_ATTEMPTS):
@@ -95,7 +102,7 @@ class Command(BaseCommand):
         ]
         if options["qrels"]:
             self._evaluate(executor, root, pool, options["qrels"], measures)
-        if options["budget"]:
+        if options["budget"] is not None:
             self._sample(executor, root, pool, measures, options)
 
     def _evaluate(
