@@ -1,6 +1,7 @@
 """Made-up crowds: the rules find who does not read, and accuse hardly anybody else."""
 
 import io
+import math
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -62,8 +63,12 @@ def test_the_command_prints_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"spammers": 1.5}, {"spammers": 0.9}, {"people": 5}, {"labels": 99}, {"crowds": 0}]
-)
+    "asked",
+    [
+        {"spammers": 1.5}, {"spammers": 0.9}, {"people": 5}, {"labels": 99}, {"crowds": 0},
+        {"noise": math.nan}, {"noise": -0.5}, {"noise": math.inf}, {"seed": -1},
+    ],
+)  # fmt: skip
 def test_a_crowd_that_cannot_be_is_refused(asked: dict[str, float]) -> None:
     with pytest.raises(CommandError):
         call_command("crowd", **asked)

@@ -4,6 +4,7 @@ With ``--errors``: how far are estimates off, by who is excluded?
 """
 
 import argparse
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -36,6 +37,8 @@ class Command(BaseCommand):
             )
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        if options["seed"] < 0:
+            raise CommandError(f"--seed must be at least 0, not {options['seed']}.")
         plan = CrowdPlan(**{each.name: options[each.name] for each in fields(CrowdPlan)})
         self._check(plan, options["crowds"])
         if options["errors"]:
@@ -72,7 +75,11 @@ class Command(BaseCommand):
                 raise CommandError(f"--{name} must be a share from 0 to 1.")
         if plan.spammers + plan.lenient + plan.severe + plan.drifting > 0.9:
             raise CommandError("A tenth of the people at least must just read: lower the shares.")
+        if not 0.0 <= plan.noise < math.inf:
+            raise CommandError("--noise must be a number of at least 0.")
         if min(crowds, plan.people - 9, plan.judgments, plan.labels, plan.grades - 1) < 1:
-            raise CommandError("It takes a crowd of ten people or more, a judgment, two grades.")
+            raise CommandError(
+                "It takes a crowd, ten people or more, a judgment, a label a pair, two grades."
+            )
         if plan.labels > plan.people:
             raise CommandError("--labels cannot be more than there are --people.")
