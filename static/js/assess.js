@@ -209,9 +209,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (signedOut) {
     event.detail.shouldSwap = false;
     keepTrying("You were signed out.", signInLink());
-  } else if (xhr.status >= 500 || xhr.status === 429 || xhr.status === 403) {
+  } else if (xhr.status === 403) {
+    /* The browser forgot its cookies, or another account came in by another tab. */
     event.detail.shouldSwap = false;
-    keepTrying(xhr.status === 403 ? "The server refuses this at the moment." : "The server has a problem.");
+    keepTrying("You are signed in no more, or as somebody else.", signInLink());
+  } else if (xhr.status >= 500 || xhr.status === 429) {
+    event.detail.shouldSwap = false;
+    keepTrying("The server has a problem.");
   } else {
     clearTimeout(pending.timer);
     pending = null;

@@ -156,9 +156,12 @@ def test_without_javascript(demo: Site, fresh: Organizer, chromium: Watched) -> 
         assert judged(plain) == 4
 
 
+def assessor_of(campaign: Organizer) -> str:
+    return f"assessor-{campaign.api.get('/api/me/').json()['username'].removeprefix('olga-')}"
+
+
 def begin(page: Page, site: Site, campaign: Organizer) -> None:
-    name = f"assessor-{campaign.api.get('/api/me/').json()['username'].removeprefix('olga-')}"
-    sign_in(page, site, name, PASSWORD)
+    sign_in(page, site, assessor_of(campaign), PASSWORD)
     page.goto(f"{site.url}/c/{campaign.slug}/judge/")
 
 
@@ -189,6 +192,25 @@ def test_an_answer_is_kept_while_the_server_is_away(
     assert [(row["docno"], row["grade"]) for row in stored] == [(before[1], 2)]
     provoked = ("ERR_CONNECTION", "htmx:sendError", "htmx:afterRequest")
     console_errors[:] = [e for e in console_errors if not any(word in e for word in provoked)]
+
+
+def test_whose_browser_forgot_them_is_told_to_sign_in(
+    demo: Site, page: Page, fresh: Organizer, console_errors: list[str]
+) -> None:
+    """Without its cookies the server takes the answer for a forged one, and says so by 403."""
+    begin(page, demo, fresh)
+    before = pair(page)
+    page.context.clear_cookies()
+    page.keyboard.press("2")
+    expect(page.locator("#trouble")).to_contain_text("You are signed in no more")
+    assert pair(page) == before
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Sign in in another tab").click()
+    sign_in(opened.value, demo, assessor_of(fresh), PASSWORD)
+    expect(page.locator(".desk-bar .today b")).to_have_text("1", timeout=40_000)
+    stored = fresh.api.get(f"{fresh.base}judgments/").json()["results"]
+    assert [(row["docno"], row["grade"]) for row in stored] == [(before[1], 2)]
+    console_errors[:] = [e for e in console_errors if "403" not in e]
 
 
 def test_single_keys_can_be_switched_off_and_on(demo: Site, page: Page, fresh: Organizer) -> None:
