@@ -51,6 +51,15 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+/* A double click sends a form once: the answer to the second time would say that it was in vain. */
+const TOO_SOON_MS = 1000;
+const sentAt = new WeakMap();
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented) return;
+  if (event.timeStamp - (sentAt.get(event.target) ?? -TOO_SOON_MS) < TOO_SOON_MS) event.preventDefault();
+  else sentAt.set(event.target, event.timeStamp);
+});
+
 /* A form that comes back: what it says has to be mended, or the field that is wrong. */
 document.querySelector("[data-errors], [aria-invalid='true']")?.focus();
 

@@ -199,6 +199,27 @@ def test_a_bad_run_is_told_by_file_line_and_reason(demo: Site, page: Page, tmp_p
     expect(errors.filter(has_text="not-a-number")).to_have_count(1)
 
 
+def test_a_double_click_sends_a_form_once(demo: Site, page: Page) -> None:
+    """Else there would be a second key, of full rights, that was never shown."""
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/account/")
+    posts: list[str] = []
+
+    def answered_late(route: Route) -> None:
+        if route.request.method == "POST":
+            posts.append(route.request.url)
+            page.wait_for_timeout(500)
+        route.continue_()
+
+    page.route("**/account/", answered_late)
+    page.get_by_label("What is it for?").fill("clicked twice")
+    button = page.get_by_role("button", name="Create a key")
+    button.evaluate("each => { each.click(); setTimeout(() => each.click(), 150); }")
+    expect(page.get_by_text("Copy this key now.")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="clicked twice")).to_have_count(1)
+    assert len(posts) == 1
+
+
 def test_light_and_dark_are_both_there(demo: Site, chromium: Watched) -> None:
     seen = set()
     for scheme in ("light", "dark"):
