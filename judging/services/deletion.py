@@ -9,6 +9,7 @@ gone is gone, and what somebody wrote in the last moment is found by the next tu
 The audit log of the site stays: who deleted what, and all that was done in the campaign before.
 """
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -140,6 +141,12 @@ def why_not(campaign: Campaign) -> str:
     return ""
 
 
+def _as_shown(name: str) -> str:
+    """What can be told of a name on a page, and typed: no two spaces in a row, no line breaks, no
+    ways of encoding the same letters."""
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
 def request(*, campaign: Campaign, by: User, name: str) -> None:
     """Takes the campaign away from everybody, and has a worker remove it for good.
 
@@ -148,7 +155,7 @@ def request(*, campaign: Campaign, by: User, name: str) -> None:
     """
     with transaction.atomic():
         now = campaigns.lock(campaign.pk)
-        if name.strip() != now.name:
+        if _as_shown(name) != _as_shown(now.name):
             message = "This is not the name of the campaign. Type it as it is written above."
             raise UserError("name_differs", message, field="name")
         if why := why_not(now):

@@ -339,6 +339,17 @@ def test_another_name_deletes_nothing(full: Campaign, name: str) -> None:
     nothing_changed(full, asked(full, name or " "), "not the name")
 
 
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [("The  test", "The test"), ("The\ntest", "The test"), ("Caf\u0065\u0301", "Café")],
+)
+def test_a_name_is_typed_as_it_is_shown(full: Campaign, name: str, typed: str) -> None:
+    """A page shows two spaces, or a line break, as one space; keyboards have one way to write é."""
+    Campaign.objects.filter(pk=full.pk).update(name=name)
+    asked(full, typed)()
+    assert Campaign.objects.get(pk=full.pk).state == Campaign.State.DELETING
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["organizer", "admin"])
 def test_the_page_offers_the_export_first_and_wants_the_name(full: Campaign, role: str) -> None:
