@@ -134,7 +134,9 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
 
 def _described(table: RankingTable) -> str:
     known, unknown = len(table.known), len(table.unknown)
-    best_first = f"Estimates of {known} runs with their 95 % intervals, the best tier first."
+    best_first = "Estimate of 1 run with its 95 % interval."
+    if known > 1:
+        best_first = f"Estimates of {known} runs with their 95 % intervals, the best tier first."
     more = f"Values not known: {unknown}." if unknown else ""
     return " ".join(filter(None, (best_first if known else "", more)))
 

@@ -131,4 +131,5 @@ def grade_bars(counts: Sequence[tuple[str, int]]) -> ShareChart:
         Share(name, count, 100 * count / (total or 1), round(100 * count / most, 2))
         for name, count in counts
     )
-    return ShareChart("Grades given", f"How often each grade was given, of {total:,} labels.", rows)
+    labels = "1 label" if total == 1 else f"{total:,} labels"
+    return ShareChart("Grades given", f"How often each grade was given, of {labels}.", rows)
