@@ -3,13 +3,15 @@
 import contextlib
 import json
 import threading
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from evalsite.management import backups
-from judging.models import Campaign
+from judging.models import Campaign, CrowdLink
+from judging.services import crowd_links
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,3 +48,20 @@ def test_twin_that_reads_table_after_table_is_caught(
 ) -> None:
     monkeypatch.setattr(backups, "_one_moment", contextlib.nullcontext)
     assert campaigns_in_backup(tmp_path / "one") == 1
+
+
+def test_what_guests_are_paid_comes_back_to_the_last_digit(tmp_path: Path) -> None:
+    """A site with a crowd link has amounts of money, which JSON does not know."""
+    made = factories.campaign(slug="paid")
+    plan = crowd_links.LinkPlan(
+        name="l", most_people=2, judgments=3, consent="c", per_judgment=Decimal("0.1234")
+    )
+    crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+    before = list(CrowdLink.objects.values())
+    backups.back_up(tmp_path / "backup", say=str)
+    with transaction.atomic():
+        for table in backups._tables():
+            table._base_manager.all()._raw_delete(using="default")
+    backups.restore(tmp_path / "backup", say=str)
+    assert list(CrowdLink.objects.values()) == before
+    assert before[0]["per_judgment"] == Decimal("0.1234")

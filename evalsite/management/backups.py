@@ -14,6 +14,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,10 @@ def _line(values: list[Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+    """As JSON can say it, and `Field.to_python` reads it again. Amounts of money stay exact."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value
 
 
 def _read(table: Table, path: Path, told: dict[str, Any]) -> None:
