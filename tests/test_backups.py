@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -65,3 +66,15 @@ def test_what_guests_are_paid_comes_back_to_the_last_digit(tmp_path: Path) -> No
     backups.restore(tmp_path / "backup", say=str)
     assert list(CrowdLink.objects.values()) == before
     assert before[0]["per_judgment"] == Decimal("0.1234")
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"half")])
+def test_a_copy_that_lacks_files_is_no_whole_backup(
+    tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    """Else the rows would be there, and what they name would not."""
+    stored = factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv").file.name
+    backups.back_up(tmp_path, say=str)
+    harm(tmp_path / "files" / stored)
+    with pytest.raises(backups.BackupError, match="Files are missing"):
+        backups.restore(tmp_path, say=str)

@@ -3,8 +3,8 @@
 The rows are those of one moment (a read transaction), one compressed file of lines for each table,
 and mean the same to SQLite and PostgreSQL: restoring into the other one is how a site moves. Files
 are named by their content and never change, so that copying them after the rows misses none.
-The manifest, with the digest of every file of rows, is written last: a folder without it is no
-backup. Sessions, running work and what Django makes by itself are left out.
+The manifest, with the digest of every file of rows and how many files there are, is written last: a
+folder without it is no backup. Sessions, running work and what Django makes by itself are left out.
 """
 
 import contextlib
@@ -62,7 +62,8 @@ def back_up(folder: Path, *, say: Callable[[str], object] = print) -> None:
     copied = _copy(Path(settings.MEDIA_ROOT), folder / FILES)
     say(f"{copied:>10,} files")
     facts = {"format": FORMAT, "evalsite": settings.VERSION, "made": made}
-    manifest = json.dumps(facts | {"migrations": applied, "tables": tables}, indent=1)
+    facts |= {"migrations": applied, "tables": tables, "files": _size(folder / FILES)}
+    manifest = json.dumps(facts, indent=1)
     draft = folder / f"{MANIFEST}.draft"
     draft.write_text(manifest, "utf-8")
     draft.replace(folder / MANIFEST)
@@ -181,6 +182,12 @@ def _copy(source: Path, target: Path) -> int:
     return copied
 
 
+def _size(folder: Path) -> dict[str, int]:
+    """How many files there are, and how large they are together."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return {"number": len(sizes), "bytes": sum(sizes)}
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -197,6 +204,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
         path = folder / ROWS / f"{label}.jsonl.gz"
         if not path.exists() or _digest(path) != told["sha256"]:
             raise BackupError(f"{path} is missing or was changed.")
+    here = _size(folder / FILES)
+    if manifest.get("files", here) != here:  # earlier versions wrote no such number
+        raise BackupError(f"Files are missing in {folder / FILES}, or were changed.")
     return manifest
 
 
