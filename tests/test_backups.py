@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from evalsite.management import backups
@@ -78,3 +79,16 @@ def test_a_copy_that_lacks_files_is_no_whole_backup(
     harm(tmp_path / "files" / stored)
     with pytest.raises(backups.BackupError, match="Files are missing"):
         backups.restore(tmp_path, say=str)
+
+
+def test_what_is_no_folder_and_no_manifest_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.umask", lambda _: None)  # that of this process stays
+    (tmp_path / "file").touch()
+    (tmp_path / "manifest.json").write_text("{")
+    for command in ("backup", "restore"):
+        with pytest.raises(CommandError, match="Not a directory"):
+            call_command(command, tmp_path / "file")
+    with pytest.raises(CommandError, match="it is no JSON"):
+        call_command("restore", tmp_path)

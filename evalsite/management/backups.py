@@ -198,6 +198,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
     except FileNotFoundError:
         raise BackupError(f"{folder} is no whole backup: it has no {MANIFEST}.") from None
+    except ValueError:
+        raise BackupError(f"{folder / MANIFEST} was changed: it is no JSON.") from None
     if manifest["format"] != FORMAT:
         raise BackupError(f"{folder} has the format {manifest['format']}, expected {FORMAT}.")
     for label, told in manifest["tables"].items():

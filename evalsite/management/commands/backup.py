@@ -24,5 +24,5 @@ class Command(BaseCommand):
         os.umask(0o077)  # what stands in a backup is for the account of the site alone
         try:
             back_up(options["folder"], say=self.stdout.write)
-        except BackupError as error:
+        except (BackupError, OSError) as error:
             raise CommandError(str(error)) from None

@@ -22,5 +22,5 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         try:
             restore(options["folder"], say=self.stdout.write)
-        except BackupError as error:
+        except (BackupError, OSError) as error:
             raise CommandError(str(error)) from None
