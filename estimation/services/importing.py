@@ -130,7 +130,7 @@ def plan_of(folder: Path) -> campaigns.CampaignPlan:
 
 def _facts(path: Path) -> dict[str, Any]:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise UserError("campaign_json", f"{path}: not JSON: {error}") from None
     if not isinstance(facts, dict):

@@ -39,6 +39,12 @@ def test_a_folder_becomes_a_campaign_with_its_description(folder: Path) -> None:
     assert made.runs.count() == 6
 
 
+def test_a_description_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    """As the editor of Windows writes it; every other file may, too."""
+    (folder / "campaign.json").write_text('{"name": "Marked"}', "utf-8-sig")
+    assert imported(folder).name == "Marked"
+
+
 def test_hidden_files_are_no_runs(folder: Path) -> None:
     """Some systems leave such files in every folder that somebody has looked at."""
     (folder / "runs" / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
