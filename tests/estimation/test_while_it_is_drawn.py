@@ -239,6 +239,12 @@ def facts_in_report(row: Round) -> dict[str, object]:
     return found
 
 
+def test_recompute_looks_for_no_other_campaign_than_there_is() -> None:
+    """Else whoever mistypes the name is told nothing, as if all were equal."""
+    with pytest.raises(CommandError, match="There is no campaign 'nosuch'"):
+        call_command("recompute", "nosuch")
+
+
 @pytest.mark.slow
 def test_reports_quote_the_design_that_was_drawn_and_recompute_sees_another_row(
     judged: Round, capsys: pytest.CaptureFixture[str]

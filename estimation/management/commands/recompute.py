@@ -9,6 +9,7 @@ from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.selectors import latest_estimates
 from estimation.services import estimates, redrawing
+from judging.models import Campaign
 
 
 class Command(BaseCommand):
@@ -27,8 +28,10 @@ class Command(BaseCommand):
         rounds = Round.objects.exclude(state__in=Round.NOT_DRAWN).select_related(
             "campaign", "pool", *NAMED
         )
-        if options["campaign"]:
-            rounds = rounds.filter(campaign__slug=options["campaign"])
+        if slug := options["campaign"]:
+            if not Campaign.objects.filter(slug=slug).exists():
+                raise CommandError(f"There is no campaign {slug!r}.")
+            rounds = rounds.filter(campaign__slug=slug)
         differing = [row for row in rounds.order_by("pk") if not self._same(row)]
         if differing:
             raise CommandError(f"{len(differing)} rounds differ from what is stored of them.")
