@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from judging.errors import UserError
 from judging.formats.problems import text_problem
@@ -124,6 +125,8 @@ def _check(plan: LinkPlan) -> None:
     for name in MONEYS:
         fine = 0 <= getattr(plan, name) <= MOST_MONEY
         _require(fine, name, f"Expected an amount from 0 to {MOST_MONEY:,}.")
+    ahead = plan.expires is None or plan.expires > timezone.now()
+    _require(ahead, "expires", "Nobody could come: expected a time that is not over.")
     told = "Expected three capital letters, such as USD or EUR."
     _require(bool(campaigns.CURRENCY.fullmatch(plan.currency)), "currency", told)
     _check_question(plan)

@@ -218,6 +218,7 @@ def test_an_organizer_makes_closes_and_reopens_a_link() -> None:
         ("return_address", "http://x.org", "Expected an https address"),
         ("judgments", "0", "Expected 1 or more."),
         ("consent", "", "This is needed."),
+        ("expires", "2020-01-01T00:00", "expected a time that is not over"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(name: str, value: str, told: str) -> None:
