@@ -41,6 +41,20 @@ def test_whoever_was_excluded_or_did_not_fit_does_not_come_in_by_another_link() 
     assert enter(second, "p2", "Yes").account is not None
 
 
+def test_whose_part_is_over_is_told_nothing_but_that() -> None:
+    """Their first answer is stored, and no address leads them on: others could begin here."""
+    made = campaign_of()
+    first, second = link_of(made, **QUESTION), link_of(made, name="second wave", **QUESTION)
+    enter(first, "p1", "No")
+    there = f"{reverse('work', args=[second.token])}?PROLIFIC_PID=p1"
+
+    page = Client().post(there, {"action": "agree", "answer": "Yes"}).content.decode()
+
+    assert "You cannot begin here" in page
+    assert "Nothing about you was stored" not in page
+    assert "can go on" not in page
+
+
 def test_a_task_that_was_given_back_and_taken_again_is_paid_by_its_new_number() -> None:
     made = campaign_of()
     link = link_of(made, judgments=1)
