@@ -7,6 +7,7 @@ loopback). ``DATABASE_URL``, ``CELERY_BROKER_URL`` and ``SITE_URL`` make it a pr
 import os
 import secrets
 import tomllib
+import warnings
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,6 +30,10 @@ env = environ.Env()
 DATA_DIR = Path(env.str("EVALSITE_DATA", default=str(BASE_DIR / "var"))).resolve()
 SITE_URL = env.str("SITE_URL", default="http://127.0.0.1:8000").rstrip("/")
 HTTPS = SITE_URL.startswith("https://")
+if not HTTPS and not SITE_URL.startswith("http://"):
+    raise ImproperlyConfigured(
+        f"SITE_URL is {SITE_URL}: expected an address that begins with https:// or http://"
+    )
 DEBUG = env.bool("DEBUG", default=False)
 if DEBUG and HTTPS:
     raise ImproperlyConfigured("DEBUG must be off when SITE_URL is an https address")
@@ -145,13 +150,21 @@ TEMPLATES = [
 
 # SQLite takes its write lock at BEGIN (IMMEDIATE), so that writers wait instead of failing; in a
 # queue of our own, so that they wait in the order in which they came.
-DATABASES = {
-    "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'evalsite.sqlite3'}")
-}
+_ENGINES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")
+try:
+    with warnings.catch_warnings(action="ignore"):  # of a kind that is not known, with the password
+        _database = env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'evalsite.sqlite3'}")
+except ValueError:
+    _database = {}
+if _database.get("ENGINE") not in _ENGINES:
+    raise ImproperlyConfigured(
+        "DATABASE_URL names no database of evalsite: expected postgres://user:password@host/name,"
+        " or sqlite:////folder/file"
+    )
+DATABASES = {"default": _database}
 DATABASE_SECONDS = env.float("DATABASE_SECONDS", default=600)  # of a statement; web: 10
 DATABASE_PREPARES = env.bool("DATABASE_PREPARES", default=True)
-_database = DATABASES["default"]
-if _database["ENGINE"] == "django.db.backends.sqlite3":
+if _database["ENGINE"] == _ENGINES[0]:
     private.close_database(str(_database["NAME"]))
     _database["ENGINE"] = "evalsite.sqlite"
     _database["OPTIONS"] = {

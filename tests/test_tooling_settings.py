@@ -64,6 +64,28 @@ def test_browsers_are_bound_to_https_only_as_far_as_was_asked_for(
     assert answer(tmp_path, **HTTPS, **values)[:2] == (header, 200)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"SITE_URL": "judging.example"},
+        {"DATABASE_URL": "evalsite"},
+        {"DATABASE_URL": "postgres://user:word@host:port/name"},
+        {"DATABASE_URL": "mysql://user:word@host/name"},
+    ],
+)
+def test_an_address_that_is_none_is_named_in_one_line(
+    tmp_path: Path, values: dict[str, str]
+) -> None:
+    (variable,) = values
+    code, told = manage(tmp_path, "doctor", **values)
+
+    assert code == 1
+    assert told.startswith(f"{variable} ")
+    assert "expected" in told
+    assert "word" not in told.partition("expected")[0]
+    assert "Traceback" not in told
+
+
 @pytest.mark.slow
 def test_without_https_nobody_is_bound(tmp_path: Path) -> None:
     code, told = manage(tmp_path, "check", HSTS_SECONDS="3600")
