@@ -361,6 +361,13 @@ def test_a_period_that_ends_before_it_begins_is_refused(admin: Client) -> None:
     assert [line["field"] for line in answer.json()["errors"]] == ["until"]
 
 
+@pytest.mark.parametrize("asked", ["until=9999-12-31", "until=0001-01-01"])
+def test_a_period_may_reach_to_the_ends_of_the_calendar(admin: Client, asked: str) -> None:
+    assert admin.get(f"{reverse('site-report')}?{asked}").status_code == 200
+    client = rest.client_of(User.objects.get(username="the-admin"))
+    assert client.get(f"/api/site/report/?{asked}").status_code == 200
+
+
 def test_programs_are_told_the_same(judged: Campaign) -> None:
     client = rest.client_of(User.objects.create_superuser("root"))
     told = client.get("/api/site/report/").json()

@@ -1,6 +1,6 @@
 """The period of the site's report, and the rights of an account."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django import forms
@@ -49,4 +49,4 @@ class RightsForm(forms.Form):
 
 def period_of(since: Any = None, until: Any = None) -> Period:
     until = until or timezone.now().date()
-    return Period(since or until - timedelta(days=DAYS - 1), until)
+    return Period(since or until - min(timedelta(days=DAYS - 1), until - date.min), until)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 
 import numpy as np
 from django.db.models import Count, F, Sum
@@ -33,8 +33,8 @@ class Period:
 
     @property
     def ends(self) -> datetime:
-        """The moment after it."""
-        return datetime.combine(self.until + timedelta(days=1), time(), UTC)
+        """The last moment of it; the last day of all has no day after it."""
+        return datetime.combine(self.until, time.max, UTC)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class SiteReport:
 
 def site_report(period: Period) -> SiteReport:
     """Of campaigns in which something was judged or asked in the period, the busiest first."""
-    within = {"created__gte": period.begins, "created__lt": period.ends}
+    within = {"created__gte": period.begins, "created__lte": period.ends}
     said = Judgment.objects.filter(**within).order_by()
     own = "assignment__pair__campaign"
     first = _by(said.filter(revision=1).values(own).annotate(n=Count("pk")), own)
