@@ -157,5 +157,5 @@ def duplicate(request: HttpRequest, slug: str) -> HttpResponse:
 def _back(request: HttpRequest, slug: str) -> HttpResponse:
     """To the page on which the button was pressed."""
     there = request.POST.get("next", "")
-    ours = url_has_allowed_host_and_scheme(there, allowed_hosts=None)
+    ours = there.startswith("/") and url_has_allowed_host_and_scheme(there, allowed_hosts=None)
     return redirect(there) if ours else redirect("campaign-home", slug=slug)

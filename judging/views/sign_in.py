@@ -86,7 +86,7 @@ def let_in(request: HttpRequest, user: User, onwards: str) -> HttpResponse:
     request.session.pop(PENDING, None)
     login(request, user, backend=BACKEND)
     request.session[CONFIRMED] = time.time()
-    return redirect(onwards)
+    return redirect(inside(request, onwards))
 
 
 def _pending(request: HttpRequest) -> tuple[User, str] | None:
@@ -166,11 +166,11 @@ def passkey(request: HttpRequest) -> HttpResponse:
 
 
 def inside(request: HttpRequest, address: str) -> str:
-    """The address, if it is one of this site; the start otherwise."""
+    """The address, if it is a path of this site; the start otherwise."""
     ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return address if address and ours else reverse("home")
+    return address if address.startswith("/") and ours else reverse("home")
 
 
 # ----------------------------------------------------------------------------- once more, inside

@@ -92,6 +92,8 @@ def test_the_button_comes_back_to_its_page_and_never_leaves_the_site(
     assert back["Location"] == here
     away = organizer.post(address("campaign-open", campaign), {"next": "//evil.example/"})
     assert away["Location"] == address("campaign-home", campaign)
+    no_path = organizer.post(address("campaign-close", campaign), {"next": "judge"})
+    assert no_path["Location"] == address("campaign-home", campaign)
 
 
 @pytest.mark.slow

@@ -184,6 +184,12 @@ def test_the_sign_in_page_leads_in_and_counts_tries() -> None:
     assert right.headers["Location"] == "/account/"
     elsewhere = {**wrong, "password": "right-password", "next": "https://evil.example/"}
     assert Client().post(url, elsewhere).headers["Location"] == "/"
+    no_path = (client := Client()).post(url, {**elsewhere, "next": "judge"})
+    assert no_path.headers["Location"] == "/"
+    again = client.post(
+        reverse("confirm-it-is-you") + "?next=judge", {"password": "right-password"}
+    )
+    assert again.headers["Location"] == "/"
     for _ in range(10):
         page = text_of(Client().post(url, wrong))
     assert "Too many tries" in text_of(Client().post(url, elsewhere)), page
