@@ -51,7 +51,7 @@ def create(*, by: User, plan: CampaignPlan) -> Campaign:
     if not (by.is_organizer or by.is_superuser):
         raise UserError("may_not_create", "Ask an admin to let you create campaigns.", status=403)
     _check(plan)
-    slug = plan.slug or slugify(plan.name)[:60] or "campaign"
+    slug = plan.slug or slugify(plan.name)[:60] or free_slug("")
     if slug in RESERVED_SLUGS:
         raise _slug_taken(slug)
     try:

@@ -250,3 +250,11 @@ def test_without_files_rules_come_and_no_pairs() -> None:
     factories.run_due_jobs()
     taught, mixed, plan, rules = known_of(made)
     assert (taught, mixed, plan[0], rules) == ([], [], False, known_of(original)[3])
+
+
+def test_names_without_a_latin_letter_get_addresses_of_their_own() -> None:
+    """Of such a name nothing is left for an address, and nobody has chosen that of the first."""
+    olga = factories.user("olga", is_organizer=True)
+    plans = [campaigns.CampaignPlan(name=name) for name in ("حملة", "новая", "キャンペーン")]
+    made = [campaigns.create(by=olga, plan=plan).slug for plan in plans]
+    assert made == ["campaign", "campaign-2", "campaign-3"]
