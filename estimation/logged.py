@@ -62,6 +62,22 @@ class Logged:
         rows = ("of",) if _is_seen(self.entry) else ("pair",)
         return {name: value for name, value in self.entry.data.items() if name not in rows}
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """The same for a page."""
+        return {name: _told(value) for name, value in self.details.items()}
+
+
+def _told(value: Any) -> Any:
+    """In words, and not in those of Python."""
+    if isinstance(value, dict):
+        value = [f"{name} {_told(each)}" for name, each in value.items()]
+    if isinstance(value, list):
+        return ", ".join(str(_told(each)) for each in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None or value == "" else value
+
 
 def log(
     campaign: Campaign, *, action: str = "", actor: str = "", number: int | None = None

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from estimation import logged
 from estimation.services import pausing, rounds
 from judging.models import Campaign, Pair
-from judging.services import seen, uploads
+from judging.services import audit, seen, uploads
 from tests.support import evaluation, factories
 from tests.support.kept import Kept
 from tests.support.pages import address, text
@@ -129,6 +129,19 @@ def test_what_is_removed_is_called_as_its_entry_calls_it(
     organizer.force_login(made.created_by)
     assert ask(organizer, made, action="remove upload") == ["file bad.tsv"]
     assert not any(digit in "".join(ask(organizer, made)) for digit in "0123456789")
+
+
+def test_values_are_told_in_words(second: Campaign, organizer: Client) -> None:
+    """The file has them as JSON."""
+    before = {"team": "", "fields": {"depth": "5"}}
+    data = {"grade": None, "by_rule": True, "grades": [0, 1], "before": before, "fields": []}
+    audit.record("try", by=None, campaign=second, target=second, **data)
+    said = text(organizer.get(address("audit-log", second), {"action": "try"}))
+    for told in (
+        "grade: none", "by_rule: yes", "grades: 0, 1", "before: team none, fields depth 5",
+        "fields: none",
+    ):  # fmt: skip
+        assert told in said
 
 
 def test_what_was_seen_is_called_as_its_pair(second: Campaign, organizer: Client) -> None:
