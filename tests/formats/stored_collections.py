@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.formats.stored_collections
 
 makes both anew in `stored/`: only where numbers change for a reason that a decision record tells.
-Those of `EARLIER` are kept, which no version plans any more: they are read and told as they were.
+Files of `EARLIER` are kept, which no version plans any more: only their numbers are made anew.
 """
 
 import json
@@ -33,7 +33,8 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
-from estimation.formats.collections.files import write_collection
+from estimation.formats.collections.files import read_collection, write_collection
+from judging.formats.problems import Problems
 from tests.core.collecting import publish
 
 EARLIER = {
@@ -223,10 +224,17 @@ def numbers_of(evaluation: Evaluation) -> dict[str, Any]:
     return facts
 
 
+def stored(name: str) -> RoundCollection:
+    problems = Problems(f"{name}.zip")
+    with (STORED / f"{name}.zip").open("rb") as file:
+        found = read_collection(file, problems)
+    assert found is not None, problems.as_dict()
+    return found
+
+
 def main() -> None:
     STORED.mkdir(exist_ok=True)
-    before = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
-    numbers = {name: before[name] for name in EARLIER if name in before}
+    numbers = {name: published(stored(name)) for name in EARLIER}
     for name, collection in collections():
         with (STORED / f"{name}.zip").open("wb") as file:
             write_collection(file, collection)
