@@ -112,5 +112,5 @@ def test_what_counts_that_were_raised_take_is_made_up_for(
         return float(errors.mean() / errors.std(ddof=1) * np.sqrt(len(errors)))
 
     assert abs(off()) < 2.0
-    monkeypatch.setattr(ratios, "_made_up", lambda *_: np.zeros((TOPICS, 1)))
+    monkeypatch.setitem(ratios.MADE_UP, measure.name, 0.0)
     assert off() < -2.5
