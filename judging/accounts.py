@@ -11,9 +11,11 @@ from django.contrib.auth.models import AbstractUser, UserManager
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower, Now
+from django.utils.crypto import salted_hmac
 
 from judging import names
 
+SESSIONS = "judging.accounts.User.session_epoch"
 QRELS = "qrels"
 """The account that imported grades are recorded under; nobody signs in to it."""
 
@@ -60,7 +62,8 @@ class User(AbstractUser):
     ``name_key`` is equal for names that look alike; null: one of several from before it was.
 
     ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
-    ``key_epoch`` is another one after every change of password: keys of an earlier one are void.
+    ``key_epoch`` is another one after every change of password, and after blocking: keys of an
+    earlier one are void, as are sessions of an earlier ``session_epoch`` (empty: never blocked).
     ``is_guest``: made by a crowd link, for one campaign; it has no password and never gets one.
     ``address_confirmed``: they have shown that letters to ``email`` reach them; one account at most
     for an address. ``has_second_factor`` says whether there are rows of `SecondFactor`.
@@ -72,6 +75,9 @@ class User(AbstractUser):
     has_second_factor = models.BooleanField(default=False, db_default=False, editable=False)
     invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     key_epoch = models.CharField(max_length=16, default="", blank=True, editable=False)
+    session_epoch = models.CharField(
+        max_length=16, default="", db_default="", blank=True, editable=False
+    )
     name_key = models.CharField(max_length=600, unique=True, null=True, editable=False)
 
     objects: ClassVar[Accounts] = Accounts()
@@ -106,6 +112,17 @@ class User(AbstractUser):
             if fields is not None:
                 kwargs["update_fields"] = {*fields, "key_epoch"}
         super().save(*args, **kwargs)
+
+    def end_access(self) -> None:
+        """Makes all sessions and keys void for good; the caller saves both epochs."""
+        self.key_epoch, self.session_epoch = secrets.token_hex(8), secrets.token_hex(8)
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        of_password = super()._get_session_auth_hash(secret=secret)  # type: ignore[misc]
+        if not self.session_epoch:
+            return str(of_password)
+        told = f"{of_password}{self.session_epoch}"
+        return salted_hmac(SESSIONS, told, secret=secret, algorithm="sha256").hexdigest()
 
 
 class ApiToken(models.Model):

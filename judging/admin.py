@@ -74,6 +74,12 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     readonly_fields = ("last_login", "date_joined", "invited_by")
     filter_horizontal = ()
 
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Blocking ends sessions and keys here as it does elsewhere."""
+        if change and "is_active" in form.changed_data and not obj.is_active:
+            obj.end_access()
+        super().save_model(request, obj, form, change)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

@@ -49,7 +49,7 @@ from judging.statements import Slot, reads
 def keys_of(user: User) -> QuerySet[ApiToken]:
     """The user's keys, latest first, each with its ``state``: works, expired, or ended.
 
-    Ended: the password was changed since.
+    Ended: the password was changed since, or the account was blocked.
     """
     ended = When(~Q(epoch=F("user__key_epoch")), then=Value("ended"))
     expired = When(expires__lte=Now(), then=Value("expired"))

@@ -42,7 +42,8 @@ class RightsForm(forms.Form):
     active = forms.BooleanField(
         label="May sign in",
         required=False,
-        help_text="Whoever is blocked is signed out at once, with all their keys. What they judged "
+        help_text="Whoever is blocked is signed out at once, and their keys are void for good: let "
+        "in again, they sign in anew and make new ones. What they judged "
         "stays and counts; a pair that they hold is handed to others when its time is up.",
     )
 

@@ -28,7 +28,7 @@ class TokenAuthentication(BaseAuthentication):
         if found is None:
             raise AuthenticationFailed(
                 "This key is not valid: it was revoked, has expired, or its owner has a new"
-                " password. Make another one on the account page."
+                " password or was blocked. Make another one on the account page."
             )
         if found[1].scope == ApiToken.Scope.READ and request.method not in SAFE_METHODS:
             raise ReadOnlyKey

@@ -1,6 +1,7 @@
 """What an account may do on the whole site: changed by admins, and kept in the audit."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.db import transaction
 
@@ -8,6 +9,9 @@ from judging.accounts import QRELS
 from judging.errors import UserError
 from judging.models import User
 from judging.services import audit, members
+
+SAVED = ["is_organizer", "is_active", "is_superuser", "is_staff"]
+ENDED: dict[str, Any] = {"ended": "all sessions and keys"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Rights:
 
 def change(*, user: User, by: User, rights: Rights) -> bool:
     """Gives an account these rights; returns whether they were others.
+
+    Whoever is blocked is signed out, and their keys are void, also if they are let in again.
 
     Nobody changes whether they are an admin or may sign in themselves, so that whoever changes
     rights still can, and an admin is left. Accounts of all admins are locked: of two who take
@@ -59,7 +65,12 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
             return False
         row.is_organizer, row.is_active = rights.creates, rights.active
         row.is_superuser = row.is_staff = rights.admin
-        row.save(update_fields=["is_organizer", "is_active", "is_superuser", "is_staff"])
+        saved = SAVED
+        ended: dict[str, Any] = {}
+        if before.active and not rights.active:
+            row.end_access()
+            saved, ended = [*SAVED, "key_epoch", "session_epoch"], ENDED
+        row.save(update_fields=saved)
         audit.record(
             "change rights",
             by=by,
@@ -67,6 +78,7 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
             user=row.username,
             before=asdict(before),
             after=asdict(rights),
+            **ended,
         )
     return True
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from judging.accounts import QRELS
 from judging.errors import UserError
 from judging.models import AuditEntry, User
+from judging.services import members
 from judging.services.rights import Rights, change
 from tests.support import factories
 from tests.support.pages import text
@@ -56,6 +57,48 @@ def test_who_is_blocked_is_signed_out_at_once() -> None:
     client.post(there, {"active": "on"})
     user.refresh_from_db()
     assert user.is_active
+
+
+def in_the_administration(by: User, of: User, active: bool) -> None:
+    client = Client()
+    client.force_login(by)
+    sent = {"username": of.username, "email": of.email}
+    for name in ("last_login", "date_joined"):
+        sent |= {f"{name}_0": "2026-01-01", f"{name}_1": "12:00:00"}
+    there = reverse("admin:judging_user_change", args=[of.pk])
+    assert client.post(there, sent | ({"is_active": "on"} if active else {})).status_code == 302
+
+
+def on_the_page(by: User, of: User, active: bool) -> None:
+    client, there = page(by, of)
+    client.post(there, {"active": "on"} if active else {})
+
+
+@pytest.mark.parametrize("set_active", [on_the_page, in_the_administration])
+def test_sessions_and_keys_of_who_was_blocked_stay_ended(
+    set_active: Callable[[User, User, bool], None],
+) -> None:
+    by, user = admin(), factories.user("ann")
+    key = members.create_token(user=user, name="nightly")
+    theirs, _ = page(user, user)
+    set_active(by, user, False)
+    assert not User.objects.get(pk=user.pk).is_active
+    set_active(by, user, True)
+    assert theirs.get("/account/").status_code == 302
+    assert members.user_of_token(key) is None
+    user.refresh_from_db()
+    theirs.force_login(user)
+    assert "or by blocking" in text(theirs.get("/account/"))
+    set_active(by, user, True)
+    assert theirs.get("/account/").status_code == 200, "only blocking ends them"
+
+
+def test_the_entry_of_blocking_says_what_ended() -> None:
+    by, user = admin(), factories.user("ann")
+    for active in (False, True):
+        change(user=user, by=by, rights=Rights(creates=False, admin=False, active=active))
+    entries = AuditEntry.objects.filter(action="change rights").order_by("pk")
+    assert [row.data.get("ended") for row in entries] == ["all sessions and keys", None]
 
 
 @pytest.mark.parametrize("given", [{"active": "on"}, {"admin": "on"}, {}])
