@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 
+from judging.errors import UserError
 from judging.models import Exclusion, Membership
 from judging.services.invitations import MOST, MOST_CHARACTERS
 
@@ -57,11 +58,19 @@ class ManyForm(forms.Form):
             raise forms.ValidationError("Paste a list or choose a file, not both.")
         return self.cleaned_data
 
+    def blame(self, error: UserError) -> None:
+        """What is wrong with the list is told where it was given."""
+        field = error.field if error.field in self.fields else None
+        self.add_error("file" if field == "people" and self._is_file() else field, error.message)
+
+    def _is_file(self) -> bool:
+        return "file" in self.files and not self.cleaned_data["people"].strip()
+
     def asked(self) -> dict[str, Any]:
         """What `invite_many` takes."""
         given = self.cleaned_data
         return {
-            "text": given["people"] if given["people"].strip() else given["file"],
+            "text": given["file" if self._is_file() else "people"],
             "role": given["role"],
             "leave_out_members": given["leave_out_members"],
         }

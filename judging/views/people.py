@@ -116,7 +116,7 @@ def many(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         made = invitations.invite_many(campaign=campaign, by=user, **form.asked())
     except UserError as error:
-        blame(form, error)
+        form.blame(error)
         problems = error.data.get("errors", [])
         return _page(request, campaign, many=form, problems=problems, status=400)
     count = len(made)

@@ -167,6 +167,18 @@ def test_a_file_or_a_pasted_list_on_the_page(campaign: Campaign, organizer: Clie
     assert not User.objects.filter(username__in=["cara", "dora"]).exists()
 
 
+@pytest.mark.parametrize("list_of_people", ["cara\n<b>x</b>\n", " \n\n", "cara\ncara\n"])
+def test_faults_of_a_list_are_told_where_it_was_given(
+    campaign: Campaign, organizer: Client, list_of_people: str
+) -> None:
+    many = address("people-many", campaign)
+    file = SimpleUploadedFile("people.csv", list_of_people.encode())
+    for sent, field in (({"file": file}, "file"), ({"people": list_of_people}, "people")):
+        answer = organizer.post(many, {**sent, "role": "assessor"})
+        assert answer.status_code == 400
+        assert list(answer.context["many"].errors) == [field]
+
+
 # ------------------------------------------------------------------------------------ links
 
 
