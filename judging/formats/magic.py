@@ -61,11 +61,13 @@ class Foreign:
 
 
 _ZIP = Foreign("a zip archive", _ARCHIVE)
+_EMPTY_ZIP = b"PK\x05\x06"
 
 
 def archive(head: bytes) -> Literal["zip", "tar"] | None:
     """Return whether files may be read out of it; `head` is not compressed."""
-    if head.startswith(b"PK\x03\x04") and _zipped(head[:HEAD]) is _ZIP:
+    has_files = head.startswith(b"PK\x03\x04") and _zipped(head[:HEAD]) is _ZIP
+    if has_files or head.startswith(_EMPTY_ZIP):
         return "zip"
     return "tar" if head.startswith(b"ustar", 257) else None
 
@@ -73,7 +75,7 @@ def archive(head: bytes) -> Literal["zip", "tar"] | None:
 def foreign(head: bytes) -> Foreign | None:
     """Return what a file is of which nothing can be read, or None; `head` is not compressed."""
     head = head[:HEAD]
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+    if head.startswith((b"PK\x03\x04", _EMPTY_ZIP)):
         return _zipped(head)
     for place, magic, name, advice in _MAGIC:
         if head.startswith(magic, place):

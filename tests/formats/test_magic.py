@@ -85,7 +85,7 @@ def test_a_file_of_another_kind_is_not_asked_about_but_named(
     assert advice in said
 
 
-@pytest.mark.parametrize("content", [content for content, _, _ in ARCHIVES])
+@pytest.mark.parametrize("content", [zipped(), *(content for content, _, _ in ARCHIVES)])
 def test_an_archive_is_known_for_one(content: bytes) -> None:
     guess = guess_kind("topics.run", content[:65536])
     assert guess is not None

@@ -117,6 +117,7 @@ REFUSED = {
     "cut off": (taped(FILES)[:-30], "cannot be read to its end"),
     "broken": (zipped(FILES)[:-30], "cannot be read to its end"),
     "empty": (zipped({"folder/": b""}), "no file in this archive"),
+    "empty zip": (zipped({}), "no file in this archive"),
 }
 
 
