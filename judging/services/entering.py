@@ -70,7 +70,10 @@ def visitor(query: Iterable[tuple[str, str]], device: str) -> Visitor:
     participant = next(filter(None, ids), "")
     is_none = UNFILLED.fullmatch(participant) or text_problem(participant)
     if len(participant) > MOST_PARTICIPANT or is_none:
-        message = "The participant id in this address is none. Open the link from the platform."
+        message = (
+            "The participant id in this address cannot be used: it was not filled in, or was "
+            "changed on the way. Open the link from the platform."
+        )
         raise UserError("participant_invalid", message)
     kept = {name: value for name, value in given.items() if _is_plain(name, value)}
     kept = dict(list(kept.items())[:MOST_PARAMETERS])

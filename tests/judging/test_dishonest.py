@@ -98,6 +98,7 @@ def test_what_the_platform_has_not_filled_in_is_nobody(placeholder: str) -> None
     link = link_of(campaign_of())
     answer = Client().get(address(link), {"PROLIFIC_PID": placeholder})
     assert answer.status_code == 400
+    assert "it was not filled in" in text(answer)
     assert "Open the link from the platform" in text(answer)
 
 
