@@ -28,6 +28,7 @@ _DRIVE = re.compile(r"[A-Za-z]:", re.ASCII)
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters that no text may hold: all but tab, line feed and carriage return."""
 
+_NOT_IN_A_LINE = re.compile("[\t\n\r\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -160,6 +161,18 @@ def text_problem(text: str) -> str | None:
     if not text.isascii() and (found := _SURROGATES.search(text)):
         return f"expected Unicode text, found the lone surrogate U+{ord(found[0]):04X}"
     return None
+
+
+def line_problem(text: str) -> str | None:
+    """Return what keeps a text from standing in a line among others, or None.
+
+    Beside what `text_problem` finds: line breaks, tabs, and marks that turn what follows around.
+    """
+    found = _NOT_IN_A_LINE.search(text)
+    if found:
+        what = "without line breaks, tabs and marks of direction"
+        return f"expected one line {what}, found U+{ord(found[0]):04X}"
+    return text_problem(text)
 
 
 def _storable(name: str) -> str:

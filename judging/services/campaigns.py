@@ -13,6 +13,7 @@ from django.utils.text import slugify
 
 from judging import selectors
 from judging.errors import UserError
+from judging.formats.problems import line_problem
 from judging.models import MAX_GRADE, Campaign, Membership, SeniorGrade, User
 from judging.services import audit, batches, present
 from judging.signals import labels_counted_anew, seniors_changed
@@ -106,7 +107,7 @@ def amend(
         now = lock(campaign.pk)
         _refuse_to_replace(now, chosen, seen or {})
         plan = replace(plan_of(now), **chosen)
-        _check(plan)
+        _check(plan, kept=now.name)
         values = {
             "name": plan.name.strip(),
             "guidelines": plan.guidelines,
@@ -264,12 +265,16 @@ def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.
     campaign.state = to
 
 
-def _check(plan: CampaignPlan) -> None:
+def _check(plan: CampaignPlan, *, kept: str = "") -> None:
+    """A name that a campaign has already, ``kept``, may be from before names were one line."""
+
     def require(condition: bool, field_name: str, message: str) -> None:
         if not condition:
             raise UserError("plan_invalid", message, field=field_name)
 
     require(bool(plan.name.strip()) and len(plan.name) <= 200, "name", "Give a name.")
+    problem = line_problem(plan.name.strip()) if plan.name.strip() != kept else None
+    require(problem is None, "name", f"The name cannot be kept: {problem}.")
     good_slug = not plan.slug or (slugify(plan.slug) == plan.slug and len(plan.slug) <= 60)
     require(good_slug, "slug", "Use a-z, 0-9 and hyphens, at most 60 characters.")
     count = len(plan.grades)

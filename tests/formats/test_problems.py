@@ -7,6 +7,7 @@ from judging.formats.problems import (
     Problems,
     UnreadableError,
     id_problem,
+    line_problem,
     show,
     text_problem,
 )
@@ -67,6 +68,16 @@ def test_ordinary_text_is_accepted(text: str) -> None:
 )
 def test_control_characters_are_named(text: str, code: str) -> None:
     assert text_problem(text) == f"expected text without control characters, found {code}"
+
+
+@pytest.mark.parametrize("text", ["", "naïve 文書 😀", "👩\u200d🚀", "نمی\u200cخواهم", "שלום (2)"])
+def test_ordinary_names_are_one_line(text: str) -> None:
+    assert line_problem(text) is None
+
+
+@pytest.mark.parametrize("sign", "\t\n\r\0\x1b\u2028\u202e\u2066\udfff")
+def test_what_breaks_or_turns_a_line_is_named(sign: str) -> None:
+    assert f"U+{ord(sign):04X}" in str(line_problem(f"a{sign}b"))
 
 
 def test_lone_surrogates_are_named() -> None:

@@ -63,6 +63,7 @@ def test_bodies_that_are_no_object(client: rest.RestClient, content: bytes) -> N
     [
         ("name", "a\x00b"), ("name", "\ud800"), ("name", ""), ("name", 5), ("name", None),
         ("name", "x" * 201), ("name", ["x"]), ("name", {"a": 1}), ("name", "a\x07"),
+        ("name", "a\nb"), ("name", "a\u202eb"),
         ("slug", "Not a slug"), ("slug", "x" * 61), ("slug", "a/b"), ("slug", "ä"),
         ("guidelines", "\x00"), ("guidelines", "x" * 100_001), ("depth", 10**30), ("depth", -1),
         ("depth", 0), ("depth", 1.5), ("depth", "7"), ("depth", True), ("depth", 1e400),

@@ -258,3 +258,17 @@ def test_names_without_a_latin_letter_get_addresses_of_their_own() -> None:
     plans = [campaigns.CampaignPlan(name=name) for name in ("حملة", "новая", "キャンペーン")]
     made = [campaigns.create(by=olga, plan=plan).slug for plan in plans]
     assert made == ["campaign", "campaign-2", "campaign-3"]
+
+
+def test_a_name_is_one_line_and_an_earlier_one_is_in_nobodys_way() -> None:
+    made = factories.campaign()
+    organizer = made.created_by
+    for name in ("one\ntwo", "one\u202etwo"):
+        with pytest.raises(UserError, match="expected one line") as refused:
+            campaigns.create(by=organizer, plan=campaigns.CampaignPlan(name=name))
+        assert refused.value.field == "name"
+        Campaign.objects.filter(pk=made.pk).update(name=name)
+        campaigns.amend(campaign=made, by=organizer, chosen={"name": name, "guidelines": "Look."})
+        with pytest.raises(UserError, match="expected one line"):
+            campaigns.amend(campaign=made, by=organizer, chosen={"name": f"{name}."})
+    assert Campaign.objects.get().guidelines == "Look."
