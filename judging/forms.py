@@ -187,14 +187,22 @@ class GradeForm(forms.Form):
 
 Rows = formset_factory(GradeForm, extra=SPARE_ROWS, max_num=MAX_GRADE + 1, absolute_max=40)
 
+NOT_WHOLE = {
+    "missing_management_form": "The scale did not arrive whole. Load this page anew, and try again."
+}
+
 
 def grade_rows(
     data: Mapping[str, Any] | None, campaign: Campaign | None
 ) -> "BaseFormSet[GradeForm]":
-    """The grade scale as rows, from 0 upwards; read-only once batches rest on it."""
+    """The grade scale as rows, from 0 upwards; read-only once batches rest on it.
+
+    What is sent without any part of a scale leaves the scale as it is.
+    """
     fixed = campaign is not None and selectors.is_drawn(campaign)
     initial = campaign.grades if campaign else DEFAULT_GRADES
-    rows = Rows(None if fixed else data, initial=initial, prefix="grades")
+    sent = None if fixed or not any(name.startswith("grades-") for name in data or ()) else data
+    rows = Rows(sent, initial=initial, prefix="grades", error_messages=NOT_WHOLE)
     if fixed:
         rows.extra = 0
         for field in [field for row in rows.forms for field in row.fields.values()]:

@@ -22,6 +22,7 @@ from judging.models import (
     User,
 )
 from judging.services import assignments, batches, members
+from judging.services.campaigns import DEFAULT_GRADES
 from judging.stuck import stuck_pairs
 from tests.support import factories
 from tests.support.pages import as_role
@@ -298,6 +299,22 @@ def test_a_campaign_is_made_with_its_scale() -> None:
     single = client.post(reverse("campaign-new"), {**PLAN, "name": "x", **rows("no")})
     assert "Expected 2 to 21 grades" in text_of(single)
     assert Campaign.objects.count() == 1
+
+
+def test_a_form_without_a_scale_leaves_it_and_half_a_scale_is_told() -> None:
+    client = Client()
+    client.force_login(factories.user("olga", is_organizer=True))
+    half = {"grades-0-name": "no", "grades-TOTAL_FORMS": "x"}
+    told = text_of(client.post(reverse("campaign-new"), {**PLAN, **half}))
+    assert "did not arrive whole" in told
+    assert "bug report" not in told
+    assert "Hidden field" not in told
+    client.post(reverse("campaign-new"), PLAN)
+    assert Campaign.objects.get().grades == DEFAULT_GRADES
+    changed = {**PLAN, "name": "Other"}
+    client.post(reverse("campaign-settings", args=["new-one"]), changed)
+    campaign = Campaign.objects.get()
+    assert (campaign.name, campaign.grades) == ("Other", DEFAULT_GRADES)
 
 
 def test_settings_change_but_not_what_drawn_rounds_rest_on() -> None:
