@@ -215,7 +215,8 @@ def test_a_port_in_use_is_refused(data: Path) -> None:
     [
         (("--host", "192.0.2.77"), "192.0.2.77 is not an address of this machine."),
         (("--host", "no-such-host.invalid"), "no-such-host.invalid is not an address"),
-        (("--port", "70000"), "Cannot listen on 127.0.0.1, port 70000"),
+        (("--port", "70000"), "There is no port 70000. Choose one from 1024 to 65535 with PORT=."),
+        (("--port", "-1"), "There is no port -1."),
     ],
 )
 def test_an_impossible_address_is_refused(

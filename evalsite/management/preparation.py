@@ -100,6 +100,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _why_not_listening(host: str, port: int, error: Exception) -> str:
+    if not 0 <= port <= 65_535:
+        return f"There is no port {port}. Choose one from 1024 to 65535 with PORT=."
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EADDRINUSE:
         return f"Port {port} on {host} is in use. Choose another one, for example PORT={port + 1}."
