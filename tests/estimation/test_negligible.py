@@ -20,8 +20,8 @@ from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-ALL = 1000.0
-"""A difference beyond any that there is: whatever is known is equivalent."""
+ALL = 13.5
+"""About the largest DCG@10, beyond any difference there is: whatever is known is equivalent."""
 
 
 def judged_with(campaign: Campaign, negligible: float) -> Round:
@@ -55,8 +55,8 @@ def test_what_is_known_is_equivalent_and_page_rest_report_and_file_say_so(
     first, second = pairs.runs[i], pairs.runs[j]
     page = text(organizer.get(address("compare", campaign, row.number), _two(first, second)))
     assert f"{first} and {second} are equivalent." in page
-    assert "surely at most 1000" in page
-    assert "equivalent: differ by at most 1000" in text(
+    assert f"surely at most {ALL}" in page
+    assert f"equivalent: differ by at most {ALL}" in text(
         organizer.get(address("live-pairs", campaign, row.number))
     )
     rest = organizer.get(f"/api/campaigns/{campaign.slug}/ranking/", {"pairs": "1"}).json()
@@ -139,6 +139,17 @@ def test_it_is_a_number_from_0(campaign: Campaign, difference: float) -> None:
     with pytest.raises(UserError) as caught:
         rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan)
     assert caught.value.field == "negligible"
+
+
+def test_it_is_no_more_than_runs_can_differ_by(campaign: Campaign) -> None:
+    wide = evaluation.plan(measure="P@10", reported=[], negligible=1.5)
+    with pytest.raises(UserError, match="at most 1, the largest value") as caught:
+        rounds.draft(campaign=campaign, by=campaign.created_by, plan=wide)
+    assert caught.value.field == "negligible"
+    fine = evaluation.plan(measure="DCG@10", negligible=1.5)
+    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=fine)
+    with pytest.raises(UserError, match="at most 1, the largest value"):
+        rounds.amend(row=row, by=campaign.created_by, chosen={"measure": "P@10", "reported": []})
 
 
 @pytest.mark.slow
