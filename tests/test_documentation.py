@@ -76,6 +76,15 @@ def test_every_measure_is_in_the_table_of_measures() -> None:
     assert {parse_measure(name).name for name in named} == set(KINDS)
 
 
+def test_every_page_has_one_title() -> None:
+    pages = {str(path): text_of(path) for path in (REPO / "docs").rglob("*.md")}
+    written = {
+        name: re.sub(r"^```.*?^```", "", page, flags=re.M | re.S) for name, page in pages.items()
+    }
+    titles = {name: len(re.findall(r"^# ", page, re.M)) for name, page in written.items()}
+    assert {name: count for name, count in titles.items() if count != 1} == {}
+
+
 def test_every_method_has_a_section_and_no_other() -> None:
     """Sections about methods have the names of these for headings, and nothing else."""
     headings = re.findall(r"^## ([a-z-]+(?:, [a-z-]+)*)$", text_of(METHODS / "sampling.md"), re.M)
