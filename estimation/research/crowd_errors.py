@@ -84,10 +84,11 @@ def measure_errors(
 
 def _summed(rows: NDArray[np.float64]) -> ErrorsOfRule:
     off, half, spammers, readers, in_vain, gold = rows.T
+    several = len(off) > 1
     return ErrorsOfRule(
         error=float(np.sqrt(np.mean(off**2))),
         bias=float(off.mean()),
-        bias_error=float(off.std(ddof=1) / np.sqrt(len(off))),
+        bias_error=float(off.std(ddof=1) / np.sqrt(len(off))) if several else float("nan"),
         coverage=float(np.mean(np.abs(off) <= half)),
         spammers=float(spammers.mean()),
         readers=float(readers.mean()),

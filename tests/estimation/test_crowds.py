@@ -62,6 +62,20 @@ def test_the_command_prints_what_was_measured() -> None:
     ]
 
 
+def test_where_nobody_is_found_the_command_says_so() -> None:
+    said = io.StringIO()
+    call_command("crowd", crowds=1, people=10, judgments=20, spammers=0.0, stdout=said)
+    told = "recall - (nobody is to be found), precision - (nobody is named)"
+    assert said.getvalue().splitlines()[-1] == told
+
+
+def test_of_one_crowd_no_standard_error_is_told(recwarn: pytest.WarningsRecorder) -> None:
+    said = io.StringIO()
+    call_command("crowd", errors=True, crowds=1, people=10, judgments=20, stdout=said)
+    assert [line[14:].split()[3] for line in said.getvalue().splitlines()] == ["s.e.", *"----"]
+    assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -48,7 +48,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{'kind':<14} {'people':>7} {'named':>7}")
         for kind, (people, named) in found.by_kind.items():
             self.stdout.write(f"{kind:<14} {people:>7,} {named:>7,}")
-        self.stdout.write(f"recall {found.recall:.3f}, precision {found.precision:.3f}")
+        recall = _figure(found.recall, ".3f", "- (nobody is to be found)")
+        precision = _figure(found.precision, ".3f", "- (nobody is named)")
+        self.stdout.write(f"recall {recall}, precision {precision}")
 
     def _tell_errors(self, plan: CrowdPlan, options: dict[str, Any]) -> None:
         gold = GoldPlan(**{each.name: options[each.name] for each in fields(GoldPlan)})
@@ -63,9 +65,10 @@ class Command(BaseCommand):
             f" {'spammers':>9} {'readers':>8} {'in vain':>8} {'gold':>6}"
         )
         for rule, each in found.items():
+            unsure = _figure(each.bias_error, ".4f", "-")
             self.stdout.write(
                 f"{rule:<14} {each.error:>7.4f} {each.error / clean:>6.3f} {each.bias:>+8.4f}"
-                f" {each.bias_error:>7.4f} {each.coverage:>6.3f} {each.spammers:>9.2f}"
+                f" {unsure:>7} {each.coverage:>6.3f} {each.spammers:>9.2f}"
                 f" {each.readers:>8.2f} {each.in_vain:>8.3f} {each.gold:>6.3f}"
             )
 
@@ -83,3 +86,7 @@ class Command(BaseCommand):
             )
         if plan.labels > plan.people:
             raise CommandError("--labels cannot be more than there are --people.")
+
+
+def _figure(value: float, form: str, none: str) -> str:
+    return none if math.isnan(value) else format(value, form)
