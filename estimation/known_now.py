@@ -104,9 +104,10 @@ def _from(row: Round, table: ReachedByBudget, half_width: float) -> str:
         return "No budget of this design makes it as narrow."
     hoped = math.ceil(answer.hoped - ROUNDING)
     if answer.careful is None:
-        return (
-            f"From about {hoped:,} {row.unit} on it is as narrow, if all is as the prior expects."
-        )
+        enough = row.in_units(hoped)
+        return f"From about {enough} on it is as narrow, if all is as the prior expects."
     careful = math.ceil(answer.careful - ROUNDING)
-    many = f"{hoped:,}" if hoped == careful else f"{hoped:,} to {careful:,}"
-    return f"From about {many} {row.unit} on it is as narrow."
+    many = row.in_units(careful)
+    if hoped != careful:
+        many = f"{hoped:,} to {many}"
+    return f"From about {many} on it is as narrow."

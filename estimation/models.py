@@ -287,6 +287,15 @@ class Round(models.Model):
             return "draws"
         return "new pairs" if self.top_up else "pairs"
 
+    def in_units(self, number: int) -> str:
+        """So many of the unit: 1 pair, 2 pairs."""
+        noun, of, what = self.unit.partition(" of ")
+        return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}{of}{what}"
+
+    @property
+    def budget_told(self) -> str:
+        return self.in_units(self.budget)
+
 
 class RoundBatch(models.Model):
     """Which of the round's batches is which batch of the judging side."""

@@ -37,13 +37,17 @@ class BarChart:
 
 def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     """Expected pairs of each topic, as upright bars in the order of the topics."""
-    description = f"Expected number of pairs to judge for each of {len(values)} topics."
+    description = f"Expected number of pairs to judge for {_each(values)}."
     return _upright("Pairs per topic", description, values)
+
+
+def _each(values: Sequence[tuple[str, float]]) -> str:
+    return f"each of {len(values)} topics" if len(values) > 1 else "the one topic"
 
 
 def result_bars(title: str, values: Sequence[tuple[str, float]]) -> BarChart:
     """A number of each topic, in the order given."""
-    description = f"{title} of each of {len(values)} topics, in the order of the table."
+    description = f"{title} of {_each(values)}, in the order of the table."
     return _upright(title, description, values, room_for=LEAST_ROOM)
 
 

@@ -101,7 +101,7 @@ def history(
     )
     return HistoryChart(
         title=f"{measure} by batch",
-        description=f"Estimates of {len(panels)} runs after each batch, with 95 % intervals.",
+        description=f"Estimates of {_runs(len(panels))} after each batch, with 95 % intervals.",
         height=PANEL_HEIGHT,
         batches=tuple(batches),
         panels=panels,
@@ -163,7 +163,9 @@ def overview(
     lines = sorted((drawn(*each) for each in runs.items()), key=lambda line: line.marked)
     return OverviewChart(
         title=f"{measure} by batch, all runs",
-        description=f"Estimates of {len(lines)} runs after each batch, {len(chosen)} highlighted.",
+        description=(
+            f"Estimates of {_runs(len(lines))} after each batch, {len(chosen)} highlighted."
+        ),
         height=PLOT_HEIGHT,
         lines=tuple(lines),
         x_ticks=scale.ticks(min(5, max(1, round(scale.high - scale.low)))),
@@ -226,3 +228,7 @@ def _widened(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return edge
     ((x, y),) = edge
     return [(max(0.0, x - HALF_BAR), y), (min(100.0, x + HALF_BAR), y)]
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"

@@ -98,7 +98,7 @@ def of_budget(row: Round) -> BudgetReply:
         return BudgetReply(None, None, None, None, row.budget, None, None, error.message, known)
     reached = table.at(float(row.budget))
     hours, less = reached.work * hours_each(row), less_than_known(row, known, table)
-    text = f"A budget of {row.budget:,} {row.unit} takes {_takes(row, hours)}."
+    text = f"A budget of {row.budget_told} takes {_takes(row, hours)}."
     text = f"{text} {less}".rstrip()
     return BudgetReply(None, None, None, None, row.budget, hours, reached, text, known)
 
@@ -150,15 +150,15 @@ def _said(
     if hoped is None:
         return f"Not even with the whole pool judged: {what} is out of reach."
     if target == "hours":
-        return f"{what[0].upper()}{what[1:]} pay for a budget of {hoped:,} {row.unit}."
+        return f"{what[0].upper()}{what[1:]} pay for a budget of {row.in_units(hoped)}."
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (
-            f"For {what} it takes {hoped:,} {row.unit} if all is as the prior expects, {takes}; "
+            f"For {what} it takes {row.in_units(hoped)} if all is as the prior expects, {takes}; "
             "otherwise not even the whole pool may do."
         )
     if careful == hoped:
-        return f"For {what} it takes {careful:,} {row.unit}, {takes}."
+        return f"For {what} it takes {row.in_units(careful)}, {takes}."
     return (
         f"For {what} it takes between {hoped:,} and {careful:,} {row.unit}: nobody knows yet how "
         f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; "

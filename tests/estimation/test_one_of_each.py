@@ -4,13 +4,15 @@ import re
 
 import pytest
 
+from estimation.models import Round
 from tests.support import evaluation, factories
 from tests.support.material import small_material
 from tests.support.pages import address, as_role, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-ONE_OF_MANY = re.compile(r"\b1 (?:labels|runs|topics|documents)\b|\b1 run .{0,30} were\b")
+MANY = "labels|runs|topics|documents|pairs|new pairs|draws|batches|people"
+ONE_OF_MANY = re.compile(rf"\b1 (?:{MANY})\b|\b1 run .{{0,30}} were\b")
 
 
 def test_what_there_is_one_of_is_told_in_the_singular() -> None:
@@ -23,6 +25,11 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
     organizer = as_role("organizer", made)
     pair = made.pairs.get()
     places = {
+        "rounds": address("round-list", made),
+        "topics of the ranking": address("live-topics", made, row.number),
+        "history": address("live-history", made, row.number),
+        "batches": address("live-batches", made, row.number),
+        "people": address("people", made),
         "report": address("report-view", made, row.number, report.pk),
         "round": address("round-detail", made, row.number),
         "ranking": address("live", made, row.number),
@@ -31,8 +38,25 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
         "topics": address("topic-list", made),
         "documents": address("document-list", made),
     }
-    pages = {name: text(organizer.get(place)) for name, place in places.items()}
+    answers = {name: organizer.get(place) for name, place in places.items()}
+    pages = {name: text(answer) for name, answer in answers.items()}
+    drawn = {name: answer.content.decode() for name, answer in answers.items()}
+    assert {name: told for name, page in drawn.items() if (told := ONE_OF_MANY.findall(page))} == {}
     assert {name: told for name, page in pages.items() if (told := ONE_OF_MANY.findall(page))} == {}
     assert "1 run over 1 topic was evaluated" in pages["report"]
     assert "1 of 1 label;" in pages["pair"]
     assert "of 1 label." in pages["topic"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "one", "two"),
+    [
+        ({"method": "poisson"}, "1 pair", "2 pairs"),
+        ({"method": "iid"}, "1 draw", "2 draws"),
+        ({"costs": "length"}, "1 document of average length", "2 documents of average length"),
+        ({"costs": "uploaded"}, "1 unit of cost", "2 units of cost"),
+    ],
+)
+def test_budgets_are_told_in_their_unit(chosen: dict[str, str], one: str, two: str) -> None:
+    row = Round(**chosen)
+    assert (row.in_units(1), row.in_units(2)) == (one, two)
