@@ -80,7 +80,7 @@ def test_half_widths_of_adaptive_rounds_come_as_foretold(
 ) -> None:
     """With a twin for which later batches bring nothing."""
     planned, ratios, twin = adaptive.plan(measure=measure), [], []
-    for seed in SEEDS[:3]:
+    for seed in SEEDS:
         late = adaptive.looked(adaptive.played(planned, 8, seed=seed))
         drawn = adaptive.played(planned, 2, seed=seed)
         found = adaptive.told(drawn)
@@ -90,8 +90,8 @@ def test_half_widths_of_adaptive_rounds_come_as_foretold(
         with monkeypatch.context() as patch:
             patch.setattr(RatiosMissed, "after", lambda missed, *_: missed.now)
             twin.append(end(adaptive.told(drawn)) / middle(late))
-    assert 0.7 < np.median(ratios) < 1.4
-    assert np.median(twin) > 1.5
+    assert 0.7 < np.median(ratios) < 1.5
+    assert np.median(twin) > 2.0
 
 
 @pytest.mark.slow
