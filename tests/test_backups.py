@@ -81,6 +81,15 @@ def test_a_copy_that_lacks_files_is_no_whole_backup(
         backups.restore(tmp_path, say=str)
 
 
+def test_a_file_that_a_desktop_left_keeps_no_backup_from_being_restored(tmp_path: Path) -> None:
+    stored = factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv").file.name
+    backups.back_up(tmp_path, say=str)
+    (tmp_path / "files" / stored).with_name(".DS_Store").write_bytes(b"icons")
+    with pytest.raises(backups.BackupError) as refused:
+        backups.restore(tmp_path, say=str)
+    assert "Files are missing" not in str(refused.value), "that this site is not empty"
+
+
 def test_what_is_no_folder_and_no_manifest_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

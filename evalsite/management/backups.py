@@ -170,21 +170,24 @@ def _row(table: Table, fields: Iterable["Field[Any, Any]"], values: list[Any]) -
 
 
 def _copy(source: Path, target: Path) -> int:
-    """Copy what is whole: names that begin with a dot are being written."""
-    copied = 0
-    for path in sorted(source.rglob("*")) if source.exists() else ():
-        if path.is_file() and not path.name.startswith("."):
-            into = target / path.relative_to(source)
-            into.parent.mkdir(parents=True, exist_ok=True)
-            if not into.exists():
-                shutil.copy2(path, into)
-            copied += 1
-    return copied
+    files = _whole(source)
+    for path in files:
+        into = target / path.relative_to(source)
+        into.parent.mkdir(parents=True, exist_ok=True)
+        if not into.exists():
+            shutil.copy2(path, into)
+    return len(files)
+
+
+def _whole(folder: Path) -> list[Path]:
+    """The files of a folder: names that begin with a dot are being written, or a desktop's."""
+    found = sorted(folder.rglob("*")) if folder.exists() else ()
+    return [path for path in found if path.is_file() and not path.name.startswith(".")]
 
 
 def _size(folder: Path) -> dict[str, int]:
     """How many files there are, and how large they are together."""
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    sizes = [path.stat().st_size for path in _whole(folder)]
     return {"number": len(sizes), "bytes": sum(sizes)}
 
 
