@@ -18,9 +18,12 @@ from estimation.core.inference.unknown import Reason
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, plus_minus, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
+from estimation.unknown import largest_value
 
 MANY_RUNS = 30
 """From more runs on a ranking is folded."""
+LEAST_ABOVE = 1e-9
+"""What estimates lie above the largest value there can be by rounding, as a share of it."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,15 @@ class RankingFigure:
         """Whether the leader is surely better than all others, also than those not known."""
         tied = sum(line.run.as_good_as_leader for line in self.lines)
         return tied == 1 and not self.table.unknown_rivals
+
+    @cached_property
+    def exceeded(self) -> str:
+        """The largest value that a run can have, if an estimate that is known lies above it."""
+        row = self.table.round
+        depth = row.depth or row.campaign.depth
+        most = largest_value(row.campaign, self.table.measure, depth=depth)
+        above = any((run.value or 0.0) > most * (1.0 + LEAST_ABOVE) for run in self.table.known)
+        return f"{most:.6g}" if above else ""
 
 
 def ranking_figure(table: RankingTable) -> RankingFigure:

@@ -4,12 +4,15 @@ The one place for these words: pages, REST answers, reports and ``manage.py scor
 here. What is not known is decided in `estimation.core.inference.unknown`.
 """
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from estimation.core.inference.unknown import Reason
+from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.models import EstimateSet, Round
+from judging.models import Campaign
 
 NAMES = {int(reason): reason.name.lower() for reason in Reason if reason != Reason.KNOWN}
 """What a reason is called in answers and files."""
@@ -141,3 +144,12 @@ def is_bounded(measure: str) -> bool:
     """Whether values that take documents out of reach for not relevant are lower bounds; ratios may
     be off either way."""
     return parse_measure(measure).family != "ratio"
+
+
+def largest_value(campaign: Campaign, measure: str, *, depth: int) -> float:
+    """A limit above which no run's value lies; infinite for a measure without values on the
+    campaign's scale, which is told elsewhere."""
+    try:
+        return parse_measure(measure).largest_value(max_grade=campaign.max_grade, depth=depth)
+    except MeasureError:
+        return math.inf

@@ -15,6 +15,7 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import DesignError
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 
@@ -66,6 +67,25 @@ def numbers(pool: Pool, method: str) -> Iterator[np.ndarray]:
 def test_the_largest_scores_give_finite_numbers(method: str) -> None:
     pool = pool_of(scores.MOST_SCORE)
     assert all(np.isfinite(each).all() for each in numbers(pool, method))
+
+
+@pytest.mark.parametrize(
+    ("goal", "rule"),
+    [(goals.single("halves"), "has a weight"), (goals.pair("halves", "thirds"), "do not differ")],
+)
+def test_scores_that_are_no_grades_say_why_accuracy_has_nothing_to_sample(
+    goal: goals.Goal, rule: str
+) -> None:
+    docnos = np.array([b"d1", b"d2"])
+    runs = {
+        tag: RankedLists(("t",), np.array([0, 2]), docnos, np.array([1.0, 2.0]) + share)
+        for tag, share in (("halves", 1 / 2), ("thirds", 1 / 3))
+    }
+    pool = build_pool(("t",), runs, depth=2, scores=True)
+    about = {"goal": goal, "measure": parse_measure("Accuracy"), "max_grade": 3}
+    prior = make_prior(pool, name="constant", **about)
+    with pytest.raises(DesignError, match=f"{rule} under Accuracy. A score counts as right only"):
+        make_design(pool, prior=prior, budget=2, batch_size=1, method="poisson", **about)
 
 
 @pytest.mark.filterwarnings("error")

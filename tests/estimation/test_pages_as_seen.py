@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
@@ -12,6 +13,8 @@ from estimation.charts import matrices
 from estimation.history_figures import history_figure
 from estimation.models import Round
 from estimation.selectors import RankingTable
+from estimation.templatetags import figures as template_figures
+from estimation.unknown import largest_value
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, Upload
 from tests.support import evaluation, factories
@@ -66,6 +69,19 @@ def test_a_half_width_is_said_of_intervals_with_two_equal_halves_alone(
     rows = [replace(row, value=1.0, low=0.0, high=high, unknown=None) for row in table.rows]
     figure = figures.ranking_figure(replace(table, rows=rows))
     assert figure.plus_minus == symmetric
+
+
+@pytest.mark.parametrize(("share", "told"), [(1.0 + 1e-12, False), (1.2, True)])
+def test_an_estimate_above_the_largest_value_there_can_be_is_explained(
+    judged: Round, share: float, told: bool
+) -> None:
+    table = table_of(judged)
+    most = largest_value(judged.campaign, table.measure, depth=judged.campaign.depth)
+    above = replace(table, rows=[replace(table.rows[0], value=share * most), *table.rows[1:]])
+    shown = template_figures.ranking_figure(above, linked=False)
+    said = render_to_string("estimation/_ranking_table.html", shown)
+    assert ("the largest that a run can have, is chance of the sample" in said) == told
+    assert (f"above {most:.6g}, the largest" in said) == told
 
 
 def test_a_skewed_interval_is_written_out(

@@ -231,9 +231,12 @@ def refuse_costs(costs: FloatArray, *, error: type[ValueError]) -> None:
 def nothing_to_sample(goal: Goal, measure: Measure) -> str:
     """Return the sentence for a goal that gives no pair a weight."""
     runs = ", ".join(goal.all_runs)
+    why = f"{runs} do not differ under {measure}."
     if goal.kind in ("single", "absolute"):
-        return f"There is nothing to sample: no document of {runs} has a weight under {measure}."
-    return f"There is nothing to sample: {runs} do not differ under {measure}."
+        why = f"no document of {runs} has a weight under {measure}."
+    if measure.name == "Accuracy":
+        why += " A score counts as right only if it is a grade itself; for others use MAE or MSE."
+    return f"There is nothing to sample: {why}"
 
 
 def touched_pairs(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
