@@ -1,6 +1,7 @@
-"""What a model of grades is told of a pair's neighbors, and that it learns from them."""
+"""What a model of grades is told of what was found, and that it learns from it."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive.grades import (
     AS_USUAL,
+    HIGH,
+    OF_FINDS,
     Features,
     Finds,
     LearnedGrades,
@@ -68,11 +71,11 @@ def finds_of(pool: Pool, share: int = 3) -> Finds:
     return Finds.of(judged, np.stack([first, np.where(first == 1.0, 0.5, 0.0)], axis=1))
 
 
-def by_hand(pool: Pool, finds: Finds) -> np.ndarray:
-    """The odds of every pair, from vectors of every two pairs of a topic."""
+def by_hand(pool: Pool, finds: Finds, *, alike: bool = True) -> np.ndarray:
+    """The odds of every pair, from vectors of every two pairs of a topic; or as if all were one."""
     vectors = np.zeros((len(pool), len(pool.runs)))
     pair = np.repeat(np.arange(len(pool)), np.diff(pool.indptr))
-    vectors[pair, pool.run] = 1.0 / np.sqrt(pool.rank)
+    vectors[pair, pool.run if alike else 0] = 1.0 / np.sqrt(pool.rank)
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     value = dict(zip(finds.judged.tolist(), finds.share.tolist(), strict=True))
     rate = (sum(value.values()) + 0.5) / (len(value) + 1)
@@ -88,17 +91,27 @@ def by_hand(pool: Pool, finds: Finds) -> np.ndarray:
     return found
 
 
-def test_they_are_the_odds_of_relevant_neighbors(pool: Pool) -> None:
-    finds = finds_of(pool)
-    found = Features.of(pool).neighbors(finds)
-    np.testing.assert_allclose(found, by_hand(pool, finds), rtol=1e-5, atol=1e-6)
-    assert found.std() > 0.1
+def test_they_are_the_odds_of_relevant_neighbors_and_of_the_topic(pool: Pool) -> None:
+    features, finds = Features.of(pool), finds_of(pool)
+    neighbors, decline = features.of_finds(finds).T
+    np.testing.assert_allclose(neighbors, by_hand(pool, finds), rtol=1e-5, atol=1e-6)
+    of_topic = by_hand(pool, finds, alike=False)
+    np.testing.assert_allclose(decline, of_topic * features.columns[:, HIGH], rtol=1e-9)
+    assert neighbors.std() > 0.1
+    assert decline.std() > 0.01
+
+
+def test_the_decline_is_by_how_high_a_pair_stands(pool: Pool) -> None:
+    """By the column of the features that has the logarithm of the sum of reciprocal ranks."""
+    high = np.log([sum(1.0 / pool.rank[a:b]) for a, b in pairwise(pool.indptr)])
+    wanted = (high - high.mean()) / high.std()
+    np.testing.assert_allclose(Features.of(pool).columns[:, HIGH], wanted, atol=1e-9)
 
 
 def test_of_some_pairs_they_are_what_they_are_of_all(pool: Pool) -> None:
     features, finds = Features.of(pool), finds_of(pool)
     some = np.union1d(finds.judged, np.arange(0, len(pool), 7))
-    assert np.array_equal(features.of_pairs(some).neighbors(finds), features.neighbors(finds)[some])
+    assert np.array_equal(features.of_pairs(some).of_finds(finds), features.of_finds(finds)[some])
 
 
 def test_where_nothing_was_judged_nothing_is_told(pool: Pool) -> None:
@@ -107,11 +120,11 @@ def test_where_nothing_was_judged_nothing_is_told(pool: Pool) -> None:
         finds.judged[pool.topic[finds.judged] > 0],
         np.repeat(finds.share[pool.topic[finds.judged] > 0, None], 2, axis=1),
     )
-    found = Features.of(pool).neighbors(first)
+    found = Features.of(pool).of_finds(first)
     np.testing.assert_allclose(found[pool.topic == 0], 0.0, atol=1e-12)
     assert np.abs(found[pool.topic > 0]).min() > 0.0
     nothing = Finds.of(finds.judged[:0], np.zeros((0, 2)))
-    np.testing.assert_allclose(Features.of(pool).neighbors(nothing), 0.0, atol=1e-12)
+    np.testing.assert_allclose(Features.of(pool).of_finds(nothing), 0.0, atol=1e-12)
 
 
 def test_a_pair_does_not_count_for_itself_and_others_of_its_topic_do(pool: Pool) -> None:
@@ -120,12 +133,12 @@ def test_a_pair_does_not_count_for_itself_and_others_of_its_topic_do(pool: Pool)
     own, other = 0, int(np.flatnonzero(pool.topic[judged] == 5)[0])
     shares = np.zeros((len(judged), 1))
     shares[own] = 1.0
-    before = features.neighbors(Finds.of(judged, shares))
+    before = features.of_finds(Finds.of(judged, shares))
     shares[[own, other]] = shares[[other, own]]
-    after = features.neighbors(Finds.of(judged, shares))
+    after = features.of_finds(Finds.of(judged, shares))
     topic = pool.topic[judged[own]]
     assert after[judged[own]] == pytest.approx(before[judged[own]], abs=1e-12)
-    alike = (pool.topic == topic) & (after < before - 1e-6)
+    alike = (pool.topic == topic) & (after < before - 1e-6).any(axis=1)
     assert np.count_nonzero(alike) > 3
     others = ~np.isin(pool.topic, [topic, 5])
     np.testing.assert_allclose(after[others], before[others], atol=1e-12)
@@ -153,14 +166,49 @@ def test_where_relevant_documents_are_neighbors_a_model_learns_it(
         """The twin: a judged pair tells its own label."""
         share = np.zeros(len(self.pair))
         share[np.searchsorted(self.pair, finds.judged)] = finds.share
-        return odds(self, some, finds) + 4.0 * share[np.searchsorted(self.pair, some.pair)]
+        own = 4.0 * share[np.searchsorted(self.pair, some.pair)]
+        return told(self, some, finds) + own[:, None] * [1.0, 0.0]
 
-    odds = Features.neighbors_of
-    monkeypatch.setattr(Features, "neighbors_of", itself_too)
+    told = Features.of_finds_of
+    monkeypatch.setattr(Features, "of_finds_of", itself_too)
     assert learned < 0.9 * deviance(pool, labels)
-    monkeypatch.setattr(Features, "neighbors_of", lambda _, some, finds: np.zeros(len(some.pair)))
+    blind_to(0, monkeypatch)
     assert learned < 0.8 * deviance(pool, labels)
     assert by_chance < 1.02 * deviance(pool, shuffled)
+
+
+def blind_to(feature: int, monkeypatch: pytest.MonkeyPatch, told=Features.of_finds_of) -> None:
+    """Models see nothing in one of the features of what was found."""
+    seen = np.arange(OF_FINDS) != feature
+    monkeypatch.setattr(Features, "of_finds_of", lambda *given: told(*given) * seen)
+
+
+def declining(pool: Pool) -> np.ndarray:
+    """In half of the topics the first ranks alone are relevant; in the others any rank is."""
+    high, rng = Features.of(pool).columns[:, HIGH], np.random.default_rng(10)
+    few = special.expit(6.0 * (high - 1.2))
+    return (rng.random(len(pool)) < np.where(pool.topic % 2 == 0, few, 0.5)).astype(float)
+
+
+def test_where_few_relevant_documents_stand_at_the_top_a_model_learns_it(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so expects less far down in their topics, where without it it expects too much."""
+    labels = declining(pool)
+    judged = np.arange(0, len(pool), 4)
+    low = np.flatnonzero((pool.topic % 2 == 0) & (Features.of(pool).columns[:, HIGH] < 0.0))
+    low = np.setdiff1d(low, judged)
+
+    def expected() -> float:
+        model = fit_grades(Features.of(pool), judged, labels[judged, None], levels=np.array([1]))
+        assert model is not None
+        return float(model.reach(Features.of(pool))[0][low].sum())
+
+    learned, seen = deviance(pool, labels), expected()
+    blind_to(1, monkeypatch)
+    assert labels[low].sum() == 0.0, "of some 170"
+    assert expected() > 1.7 * seen
+    assert learned < 0.9 * deviance(pool, labels)
 
 
 def test_models_of_earlier_versions_say_what_they_said(pool: Pool) -> None:
@@ -170,13 +218,17 @@ def test_models_of_earlier_versions_say_what_they_said(pool: Pool) -> None:
     said = np.clip(special.expit(features.scores(coefficients[0])), 1e-4, 1.0 - 1e-4)
     assert np.array_equal(earlier.reach(features)[0], said)
     assert np.array_equal(replace(earlier, found=finds_of(pool)).reach(features)[0], said)
-    longer = np.append(coefficients, [[1.0]], axis=1)
-    later = LearnedGrades(np.array([1]), longer, finds_of(pool))
-    assert not np.array_equal(later.reach(features)[0], said)
+    finds = finds_of(pool)
+    for own in ([1.0], [1.0, -0.5]):  # neighbors, and the decline
+        longer = LearnedGrades(np.array([1]), np.append(coefficients, [own], axis=1), finds)
+        scores = features.scores(coefficients[0]) + features.of_finds(finds)[:, : len(own)] @ own
+        said = np.clip(special.expit(scores), 1e-4, 1.0 - 1e-4)
+        np.testing.assert_allclose(longer.reach(features)[0], said, rtol=1e-12)
 
 
+@pytest.mark.parametrize("looked_at", [0, 1])
 def test_a_model_begins_where_one_of_an_earlier_version_ended(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, looked_at: int
 ) -> None:
     """And ends where it would have without it."""
     begun: list[np.ndarray] = []
@@ -188,12 +240,13 @@ def test_a_model_begins_where_one_of_an_earlier_version_ended(
 
     monkeypatch.setattr(RidgeLogistic, "fit", noting)
     features, labels, judged = Features.of(pool), clustered(pool), np.arange(0, len(pool), 4)
-    earlier = LearnedGrades(np.array([1]), np.ones((1, features.parameters)))
+    earlier = LearnedGrades(np.array([1]), np.ones((1, features.parameters + looked_at)))
     shares, levels = labels[judged, None], np.array([1])
     model = fit_grades(features, judged, shares, levels=levels, before=earlier)
     assert model is not None
     assert model.knows_neighbors(features)
-    assert begun[0].tolist() == [1.0] * features.parameters + [0.0]
+    ones = features.parameters + looked_at
+    assert begun[0].tolist() == [1.0] * ones + [0.0] * (OF_FINDS - looked_at)
     alone = fit_grades(features, judged, shares, levels=levels)
     assert alone is not None
     np.testing.assert_array_equal(model.coefficients, alone.coefficients)
@@ -208,8 +261,11 @@ def test_models_of_the_enumerated_rounds_look_at_neighbors(tiny: Pool, eager: No
         for step in drawn.sample.steps
         if step.model is not None
     ]
-    looking = [model for model in models if np.abs(model.coefficients[:, -1]).max() > 0.01]
-    assert 4 * len(looking) > len(models) > 100
+    for feature in range(1, OF_FINDS + 1):
+        looking = [
+            model for model in models if np.abs(model.coefficients[:, -feature]).max() > 0.01
+        ]
+        assert 4 * len(looking) > len(models) > 100
     assert all(model.knows_neighbors(plan.frame(tiny).features) for model in models)
 
 

@@ -111,6 +111,7 @@ def test_what_counts_that_were_raised_take_is_made_up_for(
         errors = np.array([(each.estimate.value - truth).mean() for each in told])
         return float(errors.mean() / errors.std(ddof=1) * np.sqrt(len(errors)))
 
-    assert abs(off()) < 2.0
+    made_up = off()
     monkeypatch.setitem(ratios.MADE_UP, measure.name, 0.0)
-    assert off() < -2.5
+    assert abs(made_up) < 2.0
+    assert off() < min(-2.0, made_up - 1.0)

@@ -114,10 +114,11 @@ def test_intervals_allow_for_what_a_model_cannot_know(
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_values_follow_what_is_sure(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six judged of each topic."""
+    """Six judged of each topic, of Rprec four, as models tell such kinds apart with six."""
     pool, grades = pool_of(STRENGTHS)
     truth = true_values(pool, grades=grades, measure=measure)
-    samples = samples_of(pool, grades, measure, judged=6, trials=TRIALS // 2)
+    judged = 4 if measure.name == "Rprec" else 6
+    samples = samples_of(pool, grades, measure, judged=judged, trials=TRIALS // 2)
     errors, held = {}, {}
     for told in (followed, as_ratios_are):
         monkeypatch.setattr(ratios, "followed", told)
@@ -126,7 +127,7 @@ def test_values_follow_what_is_sure(measure: Measure, monkeypatch: pytest.Monkey
         errors[told] = np.sqrt(np.mean(off**2))
         within = np.array([each.low <= truth for each in found])
         held[told] = (within & np.array([truth <= each.high for each in found])).mean(axis=0)
-    assert errors[followed] < (0.95 if measure.name == "Rprec" else 0.75) * errors[as_ratios_are]
+    assert errors[followed] < (0.9 if measure.name == "Rprec" else 0.75) * errors[as_ratios_are]
     assert held[followed].min() >= 0.75 > held[as_ratios_are].min()
 
 

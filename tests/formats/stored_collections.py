@@ -40,6 +40,7 @@ from tests.core.collecting import publish
 EARLIER = {
     "adaptive": "models of grades that look at no neighbors",
     "adaptive-neighbors": "models of grades whose fits ended near the minimum",
+    "adaptive-fitted": "models of grades that know no decline",
 }
 STORED = Path(__file__).parent / "stored"
 NUMBERS = STORED / "numbers.json"
@@ -182,7 +183,7 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
     for estimator in ("ratio", "unbiased"):
         yield f"topics-{estimator}", of_topics(pool, estimator)
     yield "active", of_active(pool)
-    yield "adaptive-fitted", of_adaptive(pool)
+    yield "adaptive-decline", of_adaptive(pool)
 
 
 # ---------------------------------------------------------------------------------- numbers

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimation.core.collections.base import RoundCollection
+from estimation.core.rounds.adaptive.grades import OF_FINDS
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import walk
 from estimation.formats.collections import active, adaptive, archive, ranked, tables
@@ -170,7 +171,7 @@ def test_nothing_is_told_of_batches_that_are_not_complete() -> None:
 
 GOOD = written(Case().collected(3))
 TOPIC, DOCNO = rows_of(GOOD, DRAWS)[0][:2]
-PARAMETERS = [row[2] for row in rows_of(GOOD, MODELS)].index("0") + 1  # neighbors are the last
+PARAMETERS = [row[2] for row in rows_of(GOOD, MODELS)].index("0") + OF_FINDS
 CERTAIN = written(CASES["census"]().collected())
 PREDICTED = written(with_predictions().collected(2))
 COSTS = written(CASES["costs"]().collected(2))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from estimation.core.rounds.adaptive.grades import OF_FINDS
 from estimation.formats.collections.adaptive import PAIRS
 from estimation.formats.collections.adaptive_models import MODELS
 from estimation.formats.collections.archive import DRAWS, JUDGMENTS
@@ -18,13 +19,17 @@ from tests.formats.collection_files import (
 
 GOOD, RATIO = (written(CASES[name]().collected()) for name in ("plain", "ratio"))
 PARAMETERS = [row[2] for row in rows_of(GOOD, MODELS)].index("0")
+DECLINE, DECLINE_OF_RATIO = (
+    str(PARAMETERS + len(rows_of(archive, PAIRS)) + 1) for archive in (GOOD, RATIO)
+)
 
 
 def find_rows() -> list[tuple[int, list[str]]]:
     """Lines of what was found before batches were planned, with their cells."""
     rows = rows_of(RATIO, MODELS)
     assert [row[2] for row in rows].index("0") == PARAMETERS
-    return [(at, row) for at, row in enumerate(rows, start=2) if int(row[2]) > PARAMETERS]
+    of_pairs = range(PARAMETERS + 1, int(DECLINE_OF_RATIO))
+    return [(at, row) for at, row in enumerate(rows, start=2) if int(row[2]) in of_pairs]
 
 
 def test_what_was_found_is_what_chances_follow_from() -> None:
@@ -69,20 +74,37 @@ def test_chances_follow_from_what_was_judged_before() -> None:
     assert "which follows from the steps, found" in message
 
 
-def of_earlier(archive: bytes) -> bytes:
-    """The same of a version that looked at no neighbors."""
-    return repacked(archive, MODELS, only(lambda row: row[2] != "0"))
+def of_earlier(archive: bytes, *parameters: str) -> bytes:
+    """The same of a version whose models had no such parameters."""
+    return repacked(archive, MODELS, only(lambda row: row[2] not in parameters))
+
+
+@pytest.mark.parametrize("archive", [GOOD, RATIO], ids=["sum", "ratio"])
+def test_models_of_earlier_versions_had_no_decline(archive: bytes) -> None:
+    """Their chances are others, which is what is wrong here, and nothing in their models."""
+    file, _, field, message = first(of_earlier(archive, DECLINE, DECLINE_OF_RATIO))
+    assert (file, field) == (f"c.zip/{DRAWS}", "chance"), message
 
 
 def test_finds_belong_to_ratios_and_to_models_that_look_at_neighbors() -> None:
     for archive, refused in ((GOOD, True), (RATIO, False)):
-        _, _, field, message = first(of_earlier(archive))
+        _, _, field, message = first(of_earlier(archive, "0", DECLINE, DECLINE_OF_RATIO))
         assert (field == "parameter") == refused, message
 
 
-def test_a_level_without_neighbors_is_named() -> None:
+def test_a_decline_belongs_to_models_that_look_at_neighbors() -> None:
+    rows = enumerate(rows_of(RATIO, MODELS), start=2)
+    number = next(at for at, row in rows if row[2] == DECLINE_OF_RATIO)
+    file, at, field, message = first(of_earlier(RATIO, "0"))
+    assert (file, field) == (f"c.zip/{MODELS}", "parameter")
+    assert at == number - 1, "without that of neighbors"
+    assert f"found parameter {DECLINE_OF_RATIO} of level 1 in batch 2" in message
+
+
+@pytest.mark.parametrize("parameter", ["0", DECLINE])
+def test_a_level_without_what_was_found_is_named(parameter: str) -> None:
     rows = enumerate(rows_of(GOOD, MODELS), start=2)
-    number = next(at for at, row in rows if row[2] == "0")
+    number = next(at for at, row in rows if row[2] == parameter)
     file, _, field, message = first(repacked(GOOD, MODELS, without(number)))
     assert (file, field) == (f"c.zip/{MODELS}", "coefficient")
-    assert f"{PARAMETERS + 1} coefficients in batch 2" in message
+    assert f"{PARAMETERS + OF_FINDS} coefficients in batch 2" in message

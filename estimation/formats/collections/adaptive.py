@@ -16,8 +16,9 @@
     parameters, from 1, are the intercept, the numbers of `grades.Features`, the topics, and the
     runs; 0 is that of neighbors. Chances hang on what was found too: parameters after these are
     the pairs, in the order of topics and docnos as bytes, and the number of one is the share of its
-    judgments that reached the level by then, above 0. Batches of earlier versions looked at no
-    neighbors, and have finds only where the goal's measure is a ratio.
+    judgments that reached the level by then, above 0. The number behind all pairs is that of the
+    decline. Batches of earlier versions have no decline; some looked at no neighbors either, and
+    have finds only where the goal's measure is a ratio.
 ``races.tsv.gz``
     See `races`: who was in the race for the best run, if the round looks for it.
 ``draws.tsv.gz``
@@ -154,7 +155,7 @@ def _check_batches(told: Mapping[str, Any], problems: Problems) -> None:
 def _forms(facts: RankedFacts) -> list[Form]:
     told, batches = facts.drawn, len(facts.drawn["steps"])
     most = 1 + MOST_FEATURES * (1 + told["predicted"]) + len(facts.topics) + len(facts.runs)
-    most += MAX_ENTRIES  # the pairs
+    most += MAX_ENTRIES + 1  # the pairs, and the decline
     of_pairs = [real("size", 0.0, 1.0), real("belief", 0.0, 1.0 + SAME)]
     of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
     of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]

@@ -19,7 +19,12 @@ from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row
 
 MODELS = "models.tsv.gz"
-NEIGHBORS = 0  # the number of the parameter, the last of a model; pairs come after the others
+NEIGHBORS = 0  # the number of the first parameter of what was found; `_decline` has the second
+
+
+def _decline(features: Features) -> int:
+    """The number of the parameter that is the last of a model: behind those of all pairs."""
+    return features.parameters + len(features.pool) + 1
 
 
 def model_rows(state: AdaptiveState, features: Features) -> Row:
@@ -30,9 +35,9 @@ def model_rows(state: AdaptiveState, features: Features) -> Row:
         if step.model is not None:
             found = step.model.coefficients
             level, place = np.indices(found.shape).reshape(2, -1)
-            parameter = np.where(place < features.parameters, place + 1, NEIGHBORS)
+            numbers = np.append(np.arange(features.parameters) + 1, [NEIGHBORS, _decline(features)])
             batch = np.full(found.size, number)
-            parts.append((batch, step.model.levels[level], parameter, found.ravel()))
+            parts.append((batch, step.model.levels[level], numbers[place], found.ravel()))
             if step.model.found is not None:
                 first = features.parameters + 1
                 parts.append(_find_rows(number, step.model.levels, step.model.found, first))
@@ -63,10 +68,13 @@ def read_models(
     reading.refuse(table, batch > planned, "batch", "a batch of steps.tsv.gz", named)
     reading.refuse(table, ~np.isin(level, levels), "level", f"one of {listed}", named)
     wanted = f"one of the {parameters} parameters that the lists and predictions make"
-    share, of_pairs = table.numbers["coefficient"], parameter > parameters
+    share, decline = table.numbers["coefficient"], _decline(frame.features)
+    of_pairs = (parameter > parameters) & (parameter < decline)
     with_neighbors = np.unique(batch[parameter == NEIGHBORS])
+    with_decline = np.unique(batch[parameter == decline])
     of_found = np.isin(batch, with_neighbors) | (frame.design.measure.family == "ratio")
-    foreign = (of_pairs & ~of_found) | (parameter > parameters + len(frame.pool))
+    foreign = (of_pairs & ~of_found) | (parameter > decline)
+    foreign |= (parameter == decline) & ~np.isin(batch, with_neighbors)
     reading.refuse(table, foreign, "parameter", wanted, named)
     wrong = of_pairs & ~((share > 0.0) & (share <= 1.0))
     reading.refuse(
@@ -74,7 +82,7 @@ def read_models(
     )
     reading.go_on()
     learned, found = np.unique(batch[~of_pairs], return_counts=True)
-    needed = parameters + np.isin(learned, with_neighbors)
+    needed = parameters + np.isin(learned, with_neighbors) + np.isin(learned, with_decline)
     for at in np.flatnonzero(found != len(levels) * needed).tolist():
         wanted = f"{needed[at]} coefficients in batch {learned[at]} for each of the levels {listed}"
         reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
@@ -82,7 +90,7 @@ def read_models(
     homeless = of_pairs & ~np.isin(batch, learned)
     reading.refuse(table, homeless, "batch", "a batch with coefficients", named)
     reading.go_on()
-    last = np.where(parameter == NEIGHBORS, parameters + 1, parameter)
+    last = np.where(parameter == NEIGHBORS, decline - 1, parameter)
     order = np.lexsort((last, level, batch))
     grids = np.split(share[order][~of_pairs[order]], np.cumsum(found))[: len(found)]
     models = {}

@@ -2,10 +2,11 @@
 
 For each level g of the scale the chance that a judgment reaches it is logistic in what is known of
 a pair before it is judged: how many runs return it, how high, and which; its topic; how many of its
-neighbors were found to be relevant; and grades that somebody predicted. All effects but the
-intercept are shrunk towards 0 (ridge regression), those of topics and runs more, because there are
-many of them. In simulated rounds on three collections this told residuals better than the products
-of `raking`, above all where much is judged.
+neighbors were found to be relevant; how far down the finds of its topic go; and grades that
+somebody predicted. All effects but the intercept are shrunk towards 0 (ridge regression), those of
+topics and runs more, because there are many of them; those of topics the less, the more of each was
+judged. In simulated rounds on three collections this told residuals better than the products of
+`raking`, above all where much is judged.
 
 Neighbors
     Documents that answer a topic alike are returned by the same runs at like ranks (van Rijsbergen
@@ -21,6 +22,12 @@ Neighbors
     pair that was not judged it hangs on judgments of other pairs alone, as all of a plan does
     (`sampling`).
 
+Decline
+    Where a topic has few relevant documents they stand at the top of lists, with nothing below;
+    where it has many they go on. So the same odds among all judged pairs of a topic, a_i a_l = 1,
+    times how high the pair stands are a feature, too. Without it the model expects relevant
+    documents far down in just those topics where one more would move a ratio most.
+
 Predictions enter as features, never as labels: what they are worth is learned, and useless ones
 get a coefficient near 0.
 """
@@ -34,7 +41,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse, special
 
-from ...arrays import FloatArray, Int32Array, IntArray, SparseMatrix, array_digest, frozen
+from ...arrays import (
+    FloatArray,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    array_digest,
+    column_sums,
+    frozen,
+)
 from ...data.pool_ranks import best_rank, number_of_runs
 from .finds import Finds
 from .logistic import RidgeLogistic
@@ -45,6 +60,7 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
 
 RIDGE, TOPIC_RIDGE, RUN_RIDGE = 1.0, 2.0, 5.0
+HALVED = 100.0  # judged pairs of a topic, on average, that halve the penalty of topics
 FREE = 1e-3  # of the intercept
 MOST_LEVELS = 5
 MOST_FITTED = 8192  # judged pairs that a model is fitted to
@@ -52,6 +68,8 @@ LEAST_JUDGED, LEAST_FOUND = 12, 2  # before anything is learned
 DECIMALS = 6  # of coefficients, so that no plan hangs on the last bits of a fit
 LEAST_CHANCE = 1e-4
 AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
+HIGH = 2  # the column of how high a pair stands, in reciprocal ranks
+OF_FINDS = 2  # features that tell what was found: neighbors and decline, the last of a model
 
 
 def grade_levels(max_grade: int) -> IntArray:
@@ -119,18 +137,18 @@ class Features:
 
     @property
     def parameters(self) -> int:
-        """Number of coefficients of a level, without that of neighbors, which is the last."""
+        """Number of coefficients of a level, without those of what was found."""
         return int(self.columns.shape[1]) + len(self.pool.topics) + len(self.pool.runs)
 
-    @property
-    def ridge(self) -> FloatArray:
-        """By how much each coefficient is shrunk, that of neighbors too, (parameters + 1,)."""
+    def ridge(self, judged: int) -> FloatArray:
+        """By how much each coefficient is shrunk with n judged pairs, (parameters + OF_FINDS,)."""
         numbers, pool = self.columns.shape[1] - 1, self.pool
-        parts = [FREE], [RIDGE] * numbers, [TOPIC_RIDGE] * len(pool.topics)
-        return np.concatenate([*parts, [RUN_RIDGE] * len(pool.runs), [RIDGE]])
+        of_topics = TOPIC_RIDGE / (1.0 + judged / (HALVED * len(pool.topics)))
+        parts = [FREE], [RIDGE] * numbers, [of_topics] * len(pool.topics)
+        return np.concatenate([*parts, [RUN_RIDGE] * len(pool.runs), [RIDGE] * OF_FINDS])
 
     def matrix(self) -> SparseMatrix:
-        """Return all features but neighbors, csr_array of shape (n, parameters)."""
+        """Return all features but those of what was found, csr_array, (n, parameters)."""
         number = len(self.topic)
         place = self.topic, np.arange(number + 1)
         shape = number, len(self.pool.topics)
@@ -149,22 +167,21 @@ class Features:
         total += self.runs @ coefficients[first + topics : self.parameters]
         return total
 
-    def neighbors(self, finds: Finds) -> FloatArray:
-        """Return the odds of relevant neighbors of each pair, shape (n,), 0 where there are none.
+    def of_finds(self, finds: Finds) -> FloatArray:
+        """Return what was found around each pair, shape (n, OF_FINDS), 0 where nothing was judged.
 
-        All judged pairs must be among the n pairs.
+        Neighbors and decline. All judged pairs must be among the n pairs.
         """
-        return self.neighbors_of(self, finds)
+        return self.of_finds_of(self, finds)
 
-    def neighbors_of(self, some: Features, finds: Finds) -> FloatArray:
-        """Return the same of some of the n pairs, shape (m,)."""
-        counted = some.likeness @ self._sums(finds)
+    def of_finds_of(self, some: Features, finds: Finds) -> FloatArray:
+        """Return the same of some of the n pairs, shape (m, OF_FINDS)."""
         itself, judged = some._place(finds.judged)
-        counted[itself] -= finds.both[judged]
-        relevant, number = np.maximum(counted, 0.0).T
-        rate = (finds.share.sum() + 0.5) / (len(finds.share) + 1.0)
-        others = np.maximum(number - relevant, 0.0) + AS_USUAL * (1.0 - rate)
-        return np.asarray(np.log((relevant + AS_USUAL * rate) / others) - special.logit(rate))
+        alike, all_of_topic = some.likeness @ self._sums(finds), self._by_topic(finds)[some.topic]
+        for counted in (alike, all_of_topic):
+            counted[itself] -= finds.both[judged]
+        neighbors, topic = (_odds(counted, finds) for counted in (alike, all_of_topic))
+        return np.stack([neighbors, topic * some.columns[:, HIGH]], axis=1)
 
     def _sums(self, finds: Finds) -> FloatArray:
         """Sums of `Finds.both` by topic and run, (T k, 2): the same for all features of a pool."""
@@ -176,6 +193,12 @@ class Features:
         finds.sums[:] = [(self.pool, found)]
         return found
 
+    def _by_topic(self, finds: Finds) -> FloatArray:
+        """Sums of `Finds.both` by topic, (T, 2)."""
+        at, _ = self._place(finds.judged)
+        number, topic = len(self.pool.topics), self.topic[at]
+        return np.stack([column_sums(topic, each, number=number) for each in finds.both.T], axis=1)
+
     def _place(self, pairs: IntArray) -> tuple[IntArray, IntArray | slice]:
         """Where pairs of the pool, ascending, stand among the n, and which of them do."""
         if len(self.pair) == len(self.pool):
@@ -183,6 +206,14 @@ class Features:
         place = np.minimum(np.searchsorted(self.pair, pairs), len(self.pair) - 1)
         own = np.flatnonzero(self.pair[place] == pairs)
         return place[own], own
+
+
+def _odds(counted: FloatArray, finds: Finds) -> FloatArray:
+    """The logarithm of the odds among counted judgments, (n, 2), over those among all, (n,)."""
+    relevant, number = np.maximum(counted, 0.0).T
+    rate = (finds.share.sum() + 0.5) / (len(finds.share) + 1.0)
+    others = np.maximum(number - relevant, 0.0) + AS_USUAL * (1.0 - rate)
+    return np.asarray(np.log((relevant + AS_USUAL * rate) / others) - special.logit(rate))
 
 
 def _by_topic_and_run(pool: Pool, entries: NDArray[np.float32]) -> SparseMatrix:
@@ -225,10 +256,11 @@ def _standardized(numbers: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LearnedGrades:
-    """Chances of every level: coefficients, shape (L, parameters + 1); what they were learned from.
+    """Chances of every level: coefficients, (L, parameters + OF_FINDS); what they come from.
 
-    Models of batches that were planned before neighbors were looked at have no coefficient of
-    these, and keep what was found only where measures are ratios, whose sizes hang on it.
+    Models of batches that were planned before one of these features was looked at have no
+    coefficient of it. Without neighbors they keep what was found only where measures are ratios,
+    whose sizes hang on it.
     """
 
     levels: IntArray
@@ -241,11 +273,11 @@ class LearnedGrades:
         Never rising from one level to the next.
         """
         reached = np.empty((len(self.levels), len(features.topic)))
-        neighbors = self._neighbors(features)
+        told = self._told_by_finds(features)
         for level, coefficients in enumerate(self.coefficients):
             scores = features.scores(coefficients)
-            if neighbors is not None:
-                scores += coefficients[-1] * neighbors
+            for column, weight in zip(told.T, coefficients[features.parameters :], strict=False):
+                scores += weight * column
             reached[level] = special.expit(scores)
         np.clip(reached, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=reached)
         for lower, higher in pairwise(reached):
@@ -271,10 +303,12 @@ class LearnedGrades:
         """Whether it looks at neighbors."""
         return bool(self.coefficients.shape[1] > features.parameters)
 
-    def _neighbors(self, features: Features) -> FloatArray | None:
-        if self.found is None or not self.knows_neighbors(features):
-            return None
-        return features.neighbors(self.found)
+    def _told_by_finds(self, features: Features) -> FloatArray:
+        """The features of what was found that have coefficients, (n, 0 to OF_FINDS)."""
+        looked_at = self.coefficients.shape[1] - features.parameters
+        if self.found is None or not looked_at:
+            return np.zeros((len(features.topic), 0))
+        return features.of_finds(self.found)[:, :looked_at]
 
 
 def fit_grades(
@@ -307,11 +341,11 @@ def fit_grades(
         return None
     every = max(1, -(-judged // MOST_FITTED))
     some, finds = features.of_pairs(pairs[::every]), Finds.of(pairs, reached)
-    neighbors = sparse.csr_array(features.neighbors_of(some, finds)[:, None])
-    rows = sparse.csr_array(sparse.hstack([some.matrix(), neighbors]))
+    told = sparse.csr_array(features.of_finds_of(some, finds))
+    rows = sparse.csr_array(sparse.hstack([some.matrix(), told]))
     starts = _begin(before, reached[::every], rows.shape[1])
     fitted = [
-        RidgeLogistic(rows, shares, features.ridge).fit(start)
+        RidgeLogistic(rows, shares, features.ridge(judged)).fit(start)
         for shares, start in zip(reached[::every].T, starts, strict=True)
     ]
     return LearnedGrades(levels, frozen(np.round(np.stack(fitted), DECIMALS)), finds)
