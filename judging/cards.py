@@ -15,6 +15,7 @@ from django.db.models import (
 )
 
 from judging import norming
+from judging.guests import SAID
 from judging.models import (
     Assignment,
     Batch,
@@ -78,7 +79,7 @@ def home(user: User) -> list[CampaignCard]:
     left = {each["campaign"]: each["left"] for each in counted}
     unjudged = Batch.objects.filter(state__in=[Batch.State.WAITING, Batch.State.OPEN])
     to_judge = set(unjudged.order_by().values_list("campaign_id", flat=True).distinct())
-    mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
+    mine = Assignment.objects.filter(SAID, assessor=user)
     judged = _by_campaign(mine, "campaign", Count("pk"))
     needs = _needs()
     talks = defaultdict(list)

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Count, OuterRef, Q, Subquery
 
-from judging import selectors
+from judging import cards, selectors
 from judging.errors import UserError
 from judging.models import (
     Assignment,
@@ -114,6 +114,7 @@ def test_the_excluded_are_handed_nothing_and_are_told_why() -> None:
     assert assignments.claim(pair=pair, by=anna) is None
     assert selectors.own_progress(made, anna).judged == 1, "their work is still theirs"
     assert len(selectors.own_judgments(made, anna)) == 1
+    assert [card.judged for card in cards.home(anna)] == [1]
 
 
 @pytest.mark.slow
