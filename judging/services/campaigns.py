@@ -44,14 +44,14 @@ class CampaignPlan:
     senior_grades: str = Campaign.Seniors.BESIDE
 
 
-def create(*, by: User, plan: CampaignPlan) -> Campaign:
-    """A new campaign in draft, with ``by`` as its organizer.
+def create(*, by: User, plan: CampaignPlan, like: CampaignPlan | None = None) -> Campaign:
+    """A new campaign in draft, with ``by`` as its organizer; ``like``: another one's, to be copied.
 
     Raises UserError ``may_not_create`` (403), ``slug_taken`` (409) or ``plan_invalid``.
     """
     if not (by.is_organizer or by.is_superuser):
         raise UserError("may_not_create", "Ask an admin to let you create campaigns.", status=403)
-    _check(plan)
+    _check(plan, before=like)
     slug = plan.slug or slugify(plan.name)[:60] or free_slug("")
     if slug in RESERVED_SLUGS:
         raise _slug_taken(slug)
@@ -107,7 +107,7 @@ def amend(
         now = lock(campaign.pk)
         _refuse_to_replace(now, chosen, seen or {})
         plan = replace(plan_of(now), **chosen)
-        _check(plan, kept=now.name)
+        _check(plan, before=plan_of(now))
         values = {
             "name": plan.name.strip(),
             "guidelines": plan.guidelines,
@@ -265,22 +265,27 @@ def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.
     campaign.state = to
 
 
-def _check(plan: CampaignPlan, *, kept: str = "") -> None:
-    """A name that a campaign has already, ``kept``, may be from before names were one line."""
+def _check(plan: CampaignPlan, *, before: CampaignPlan | None = None) -> None:
+    """What a campaign has already, ``before``, may be from before names were one line."""
+    kept = [before.name, *_names(before)] if before else []
 
     def require(condition: bool, field_name: str, message: str) -> None:
         if not condition:
             raise UserError("plan_invalid", message, field=field_name)
 
+    def require_line(name: str, field_name: str) -> None:
+        problem = line_problem(name) if name not in kept else None
+        require(problem is None, field_name, f"The name cannot be kept: {problem}.")
+
     require(bool(plan.name.strip()) and len(plan.name) <= 200, "name", "Give a name.")
-    problem = line_problem(plan.name.strip()) if plan.name.strip() != kept else None
-    require(problem is None, "name", f"The name cannot be kept: {problem}.")
+    require_line(plan.name.strip(), "name")
     good_slug = not plan.slug or (slugify(plan.slug) == plan.slug and len(plan.slug) <= 60)
     require(good_slug, "slug", "Use a-z, 0-9 and hyphens, at most 60 characters.")
     count = len(plan.grades)
     require(2 <= count <= MAX_GRADE + 1, "grades", f"Expected 2 to {MAX_GRADE + 1} grades.")
-    named = all(grade.get("name", "").strip() for grade in plan.grades)
-    require(named, "grades", "Every grade needs a name.")
+    require(all(name.strip() for name in _names(plan)), "grades", "Every grade needs a name.")
+    for name in _names(plan):
+        require_line(name, "grades")
     require(1 <= plan.depth <= 10_000, "depth", "Expected a depth from 1 to 10,000.")
     require(1 <= plan.lease_minutes <= 1440, "lease_minutes", "Expected 1 to 1,440 minutes.")
     most = f"Expected 0 to {MOST_HOUR_COST:,}."
@@ -289,3 +294,8 @@ def _check(plan: CampaignPlan, *, kept: str = "") -> None:
     require(told, "currency", "Expected three capital letters, such as EUR.")
     rules = Campaign.Seniors.values
     require(plan.senior_grades in rules, "senior_grades", f"Expected {' or '.join(rules)}.")
+
+
+def _names(plan: CampaignPlan) -> list[str]:
+    """Those of its grades."""
+    return [grade.get("name", "") for grade in plan.grades]

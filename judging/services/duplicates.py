@@ -40,10 +40,11 @@ def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> C
 
     Raises UserError as `campaigns.create` does, and ``gone`` (404) while the other is deleted.
     """
-    plan = replace(campaigns.plan_of(campaign), name=name, slug=campaigns.free_slug(name))
+    like = campaigns.plan_of(campaign)
+    plan = replace(like, name=name, slug=campaigns.free_slug(name))
     with transaction.atomic():
         campaigns.lock(campaign.pk)
-        made = campaigns.create(by=by, plan=plan)
+        made = campaigns.create(by=by, plan=plan, like=like)
         audit.record("duplicate campaign", by=by, campaign=campaign, target=made, files=with_files)
         if campaign.run_fields:
             described.set_fields(campaign=made, by=by, names=campaign.run_fields)

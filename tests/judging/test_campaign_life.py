@@ -272,3 +272,26 @@ def test_a_name_is_one_line_and_an_earlier_one_is_in_nobodys_way() -> None:
         with pytest.raises(UserError, match="expected one line"):
             campaigns.amend(campaign=made, by=organizer, chosen={"name": f"{name}."})
     assert Campaign.objects.get().guidelines == "Look."
+
+
+def test_a_grade_has_a_name_in_one_line_and_an_earlier_one_is_in_nobodys_way() -> None:
+    made = factories.campaign()
+    organizer = made.created_by
+    for name in ("no\nyes", "no\u202eyes"):
+        grades = [{"name": name, "meaning": "two\nlines"}, {"name": "yes", "meaning": ""}]
+        plan = campaigns.CampaignPlan(name="Lines", grades=grades)
+        with pytest.raises(UserError, match="expected one line") as refused:
+            campaigns.create(by=organizer, plan=plan)
+        assert refused.value.field == "grades"
+        Campaign.objects.filter(pk=made.pk).update(grades=grades)
+        campaigns.amend(campaign=made, by=organizer, chosen={"grades": grades, "depth": 7})
+        with pytest.raises(UserError, match="expected one line"):
+            campaigns.amend(
+                campaign=made,
+                by=organizer,
+                chosen={"grades": [*grades, grades[0] | {"name": f"{name}."}]},
+            )
+        made.refresh_from_db()
+        again = duplicates.duplicate(campaign=made, by=organizer, name="Again", with_files=False)
+        assert again.grades == grades
+    assert Campaign.objects.get(pk=made.pk).depth == 7
