@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from judging.errors import UserError
-from judging.formats.problems import text_problem
+from judging.formats.problems import line_problem, text_problem
 from judging.models import Campaign, CrowdLink, User
 from judging.services import audit, campaigns
 
@@ -139,7 +139,7 @@ def _check_question(plan: LinkPlan) -> None:
         _require(not plan.answers, "question", "There are answers: write the question to them.")
         return
     texts = [each["text"] for each in plan.answers]
-    fine = all(0 < len(text.strip()) <= 200 and text_problem(text) is None for text in texts)
+    fine = all(0 < len(text.strip()) <= 200 and line_problem(text) is None for text in texts)
     told = "Each answer has 1 to 200 characters, in one line."
     _require(fine, "answers", told)
     several = 2 <= len(texts) <= MOST_ANSWERS and len(set(texts)) == len(texts)

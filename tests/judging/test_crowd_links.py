@@ -427,6 +427,9 @@ def test_a_question_needs_an_answer_that_lets_in() -> None:
     out = [{"text": text, "out": True} for text in ("Yes", "No")]
 
     assert refusal(link_of, made, question="Why?", answers=out) == ("link_invalid", 400)
+    for text in ("Yes,\nof course", "Yes\u202e"):  # no browser sends a line break back as it was
+        answers = [*out, {"text": text, "out": False}]
+        assert refusal(link_of, made, question="Why?", answers=answers) == ("link_invalid", 400)
     assert refusal(link_of, made, answers=QUESTION["answers"]) == ("link_invalid", 400)
 
 
