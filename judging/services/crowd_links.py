@@ -107,8 +107,9 @@ def _require(condition: bool, name: str, message: str) -> None:
 
 
 def _check(plan: LinkPlan) -> None:
-    for name in ("name", "consent", "question"):
-        problem = text_problem(getattr(plan, name).replace("\r\n", "\n"))
+    of_each = {"name": line_problem, "consent": text_problem, "question": text_problem}
+    for name, problem_of in of_each.items():
+        problem = problem_of(getattr(plan, name).replace("\r\n", "\n"))
         _require(problem is None, name, f"This text cannot be kept: {problem}.")
     _require(0 < len(plan.name.strip()) <= 100, "name", "Give a name of at most 100 characters.")
     most = f"Expected 1 to {MOST_CONSENT:,} characters: what people agree to."

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from judging import norming
 from judging.errors import UserError
 from judging.formats.known_pairs import KnownPair
-from judging.formats.problems import Problems, text_problem
+from judging.formats.problems import Problems, line_problem, text_problem
 from judging.models import (
     Campaign,
     NormingAnswer,
@@ -53,8 +53,10 @@ def create(
 ) -> NormingSession:
     """A draft, with these people, or all who may be asked. ``norming_invalid`` with the field."""
     title = plan.title.strip()
-    if not title or len(title) > LONGEST_TITLE or text_problem(title):
+    if not title or len(title) > LONGEST_TITLE:
         raise _invalid(f"Expected a title of 1 to {LONGEST_TITLE} characters.", "title")
+    if problem := line_problem(title):
+        raise _invalid(f"The title cannot be kept: {problem}.", "title")
     with transaction.atomic():
         campaigns.lock(campaign.pk)
         session = NormingSession.objects.create(

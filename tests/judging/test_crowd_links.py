@@ -396,6 +396,8 @@ def test_parameters_are_few_short_and_plain() -> None:
     [
         ("name", " "),
         ("name", "x" * 101),
+        ("name", "a\nb"),
+        ("name", "a\u202eb"),
         ("consent", ""),
         ("consent", "a\x00"),
         ("most_people", 0),

@@ -292,6 +292,8 @@ def test_by_rest_from_the_draft_to_the_end(made: Campaign) -> None:
     organizer, anna, ben = (
         rest.client_of(user) for user in (made.created_by, named("anna"), named("ben"))
     )
+    for title in ("First\ntalk", "First\u202etalk"):
+        assert organizer.post(base, {"title": title}, format="json").status_code == 400
     one = organizer.post(base, {"title": "First talk"}, format="json").json()
     there = f"{base}{one['id']}/"
     assert (one["state"], one["people"], one["findings"]) == ("draft", 2, None)
