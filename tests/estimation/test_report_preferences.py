@@ -9,6 +9,7 @@ from estimation import selectors
 from estimation.models import Draw, Round
 from estimation.services.report_files import judgments as judgments_file
 from estimation.services.report_files import qrels
+from estimation.services.report_files.kinds import NotForThisRound
 from judging.models import Judgment, Pair
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -33,3 +34,11 @@ def test_the_qrels_leave_preferences_out_and_the_judgments_name_both_documents(
     named = [row for row in rows if row["other"]]
     assert {(row["docno"], row["other"]) for row in named} == {(pair.docno, "zz-the-other")}
     assert len(named) == Judgment.objects.filter(assignment__pair=pair).count()
+
+
+def test_there_are_no_qrels_of_preferences_alone(judged: Round) -> None:
+    shown = selectors.latest_estimates(judged)
+    assert shown is not None
+    Pair.objects.update(other="zz-the-other")
+    with pytest.raises(NotForThisRound, match="a preference is no grade"):
+        qrels.make(judged, shown)

@@ -22,6 +22,7 @@ class NotForThisRound(UserError):
         super().__init__("not_for_this_round", message, status=409)
 
 
+NO_GRADE = "Not of this round: a preference is no grade of one document."
 WITHOUT_ONE_CHANCE = {
     "batches": "the probabilities of every batch followed from the judgments before it, so that "
     "no pair has one probability that a column could hold. collection.zip has all of them",

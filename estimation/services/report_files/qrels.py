@@ -4,7 +4,7 @@ import math
 
 from estimation.models import EstimateSet, Round
 from estimation.services.report_files.judgments import label_lines
-from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.kinds import NO_GRADE, NotForThisRound, ReportKind
 from judging.formats.qrels import qrels_lines
 
 
@@ -18,6 +18,8 @@ def make(row: Round, shown: EstimateSet) -> str:
     for line in label_lines(shown):
         if not line.other:  # a preference is no grade of a document
             grades.setdefault((line.topic, line.docno), []).append(line.grade)
+    if not grades:
+        raise NotForThisRound(NO_GRADE)
     rows = [
         (topic, docno, math.floor(sum(given) / len(given) + 0.5))
         for (topic, docno), given in sorted(grades.items())

@@ -12,7 +12,7 @@ from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.rounds import PairRound
 from estimation.models import EstimateSet, Round
 from estimation.services import collections, together
-from estimation.services.report_files.kinds import NotForThisRound, no_one_chance
+from estimation.services.report_files.kinds import NO_GRADE, NotForThisRound, no_one_chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ def sampled(row: Round, shown: EstimateSet) -> SampledGrades:
         raise NotForThisRound(why)
     found = collections.gather(row, together.behind(row, shown)).collection
     if found.pool.is_of_preferences:
-        raise NotForThisRound("Not of this round: a preference is no grade of one document.")
+        raise NotForThisRound(NO_GRADE)
     if not isinstance(found.drawn, PairRound | RoundsTogether):
         raise TypeError(f"no sample of pairs: {type(found.drawn).__name__}")
     drawn = found.drawn.drawn(found.pool.topic)
