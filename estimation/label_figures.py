@@ -39,7 +39,7 @@ WAYS = {
 UNTOLD = {
     "few": "fewer than 20 pairs in common with others",
     "one": "pairs in common with one person only",
-    "two": "two people alone cannot tell who is right",
+    "two": "fewer than three people cannot tell who is right",
 }
 NARROW = 0.5
 """Grades: charts of biases reach at least so far to either side."""

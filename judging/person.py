@@ -41,7 +41,7 @@ FAR, QUICK_MOST = 10, 20
 WHY_UNTOLD = {
     "few": "fewer than 20 of the pairs that count were judged by others too",
     "one": "their pairs have been judged by one other person only",
-    "two": "only two people have judged, and two cannot tell who of them is right",
+    "two": "fewer than three people have judged, and two cannot tell who of them is right",
 }
 """Why nothing is told of somebody's competence."""
 QUICK_SHOWN = 10

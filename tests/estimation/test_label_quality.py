@@ -296,6 +296,17 @@ def test_with_one_label_a_pair_nothing_is_compared(campaign: Campaign, organizer
     assert "If labels were put together" not in said
 
 
+def test_one_person_alone_is_not_told_of_two(campaign: Campaign, organizer: Client) -> None:
+    evaluation.drawn(campaign, extra_share=0.0)
+    judge_by(campaign, "anna")
+    factories.run_due_jobs()
+    (anna,) = [row.user for row in campaign.memberships.filter(user__username="anna")]
+    said = text(organizer.get(address("person", campaign, anna.pk)))
+    assert "fewer than three people have judged" in said
+    said = text(organizer.get(address("live-labels", campaign, 1)))
+    assert "fewer than three people cannot tell who is right" in said
+
+
 @pytest.mark.slow
 def test_preferences_have_no_height(campaign: Campaign) -> None:
     row = evaluation.drawn(
