@@ -86,6 +86,10 @@ class GradesGiven:
     others: list[int]
 
     @property
+    def given(self) -> int:
+        return sum(self.theirs)
+
+    @property
     def shared(self) -> int:
         return sum(self.same_pairs)
 

@@ -345,6 +345,18 @@ def test_own_work_and_the_last_answer_name_the_better_document() -> None:
 
 @database
 @pytest.mark.sqlite_only
+def test_the_organizer_is_told_no_grades_of_who_compared_alone() -> None:
+    made = campaign_of()
+    anna = Desk(made)
+    anna.press("A", anna.look())
+    organizer = pages.as_role("organizer", made)
+    person = pages.text(organizer.get(pages.address("person", made, anna.user.pk)))
+    assert "of 0 labels" not in person
+    assert "None: which of two documents is better is no grade" in person
+
+
+@database
+@pytest.mark.sqlite_only
 def test_nothing_secret_is_on_the_page() -> None:
     """What others said, how many are asked and what was drawn beside it leave no trace."""
     made = campaign_of(labels=2)
