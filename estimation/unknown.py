@@ -87,7 +87,7 @@ class Purpose:
             return f"Not known: {LATER}"
         if self.goal not in (Round.Goal.SINGLE, Round.Goal.ABSOLUTE):
             return f"Not known: this round was made for differences, not for values. {told}"
-        what = "pairs of documents" if self.measure.family == "preference" else "documents"
+        what = f"{self._pairs_of}documents"
         return f"Not known yet: too few of the {what} behind this value were judged. {FURTHER}"
 
     def _difference(self, compared: set[str]) -> str:
@@ -101,8 +101,13 @@ class Purpose:
             return f"Not known: {LATER}"
         if self.goal == Round.Goal.WINNER:
             return f"Not known yet: {OUT_OF_THE_RACE} A round with the goal ranking would tell."
-        few = "too few relevant documents tell the two apart so far"
+        few = f"too few {self._pairs_of or 'relevant '}documents tell the two apart so far"
         return f"Not known yet: {few}. {FURTHER}"
+
+    @property
+    def _pairs_of(self) -> str:
+        """Of a preference it is two documents that are judged, and neither is relevant by it."""
+        return "pairs of " if self.measure.family == "preference" else ""
 
     def _for_other_differences(self, compared: set[str]) -> bool:
         if self.goal == Round.Goal.PAIR:

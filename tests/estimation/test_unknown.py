@@ -59,6 +59,8 @@ APART = f"Not known yet: too few relevant documents tell the two apart so far. {
     [
         (Purpose("absolute", P10), APART),
         (Purpose("ranking", P10), APART),
+        (Purpose("ranking", parse_measure("#ofSwaps")),
+         APART.replace("relevant documents", "pairs of documents")),
         (Purpose("pair", P10, run="b", baseline="a"), APART),
         (Purpose("baseline", P10, baseline="b"), APART),
         (Purpose("pair", P10, run="a", baseline="c"),
