@@ -65,6 +65,11 @@ class MachineStanding:
         return min(100, 100 * self.answered // max(self.judge.planned, 1))
 
     @property
+    def calls_left(self) -> int:
+        """As many as may still be made."""
+        return self.judge.max_calls - self.judge.calls
+
+    @property
     def waits(self) -> str:
         """What its job waits for, in words, while it asks."""
         return self.job.note if self.job is not None and self.judge.is_at_work else ""

@@ -335,7 +335,7 @@ def test_the_ceiling_of_calls_holds_whatever_is_retried_at_once(
 
         assert stub.calls == judge.calls == ceiling
         assert judge.state == MachineJudge.State.STOPPED
-        assert f"ceiling of {ceiling:,} calls" in judge.ended
+        assert judge.ended == f"Its ceiling of {ceiling} call{'s' * (ceiling > 1)} is reached."
         with pytest.raises(UserError, match="Raise it first"):
             judges.start(judge=judge, by=judge.created_by)
 

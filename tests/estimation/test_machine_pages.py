@@ -10,6 +10,7 @@ from django.urls import reverse
 from estimation.machine_findings import findings_on
 from estimation.models import MachineJudge, Prediction, Round
 from estimation.services import rounds
+from estimation.services.machines import prompts
 from judging.models import Campaign, User
 from tests.support import chat, evaluation, factories, rest
 from tests.support.chat import Chat
@@ -67,10 +68,27 @@ def test_an_organizer_adds_one_starts_it_and_uses_what_it_said(
     assert "Small &lt;one&gt;" in done
     assert "129 <span" in done
     assert "129 of 500" in done
+    assert "in at most 371 calls?" in done, "of 500 so many are left"
     assert "Small &lt;one&gt; v1.tsv" in done
     assert "hx-trigger" not in done
     assert "129" in page(organizer, "machine-list", slug)
     assert "Small &lt;one&gt; v1" in page(organizer, "round-new", slug)
+
+
+def test_what_ended_it_is_said_once_and_in_the_singular(
+    campaign: Campaign, organizer: Client, stub: Chat
+) -> None:
+    organizer.post(
+        reverse("machine-new", args=[campaign.slug]),
+        FORM | {"prompt": prompts.DEFAULT, "max_calls": "1"},
+    )
+    judge = MachineJudge.objects.get()
+    assert "in at most 1 call?" in page(organizer, "machine-detail", campaign.slug, judge.pk)
+    organizer.post(reverse("machine-start", args=[campaign.slug, judge.pk]))
+    organizer.post(reverse("machine-stop", args=[campaign.slug, judge.pk]))
+    factories.run_due_jobs()
+    said = page(organizer, "machine-detail", campaign.slug, judge.pk)
+    assert said.count("stopped.") == 1
 
 
 def test_the_form_says_what_is_wrong_at_its_field(

@@ -27,7 +27,7 @@ from estimation.machines import ASKING, NANO
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt
 from estimation.services.machines import calls, order, prompts, replies
 from estimation.services.machines.calls import CallFault, Reply
-from estimation.services.machines.judges import endpoint_of
+from estimation.services.machines.judges import ceiling_reached, endpoint_of
 from estimation.services.machines.publishing import conclude
 from judging import selectors as judging
 from judging.errors import UserError
@@ -216,7 +216,7 @@ class Asking:
             granted, spent = 0, row.spent
             for call in ready:
                 if row.calls + granted >= row.max_calls:
-                    self.why = f"Its ceiling of {row.max_calls:,} calls is reached."
+                    self.why = ceiling_reached(row)
                     break
                 if row.max_cost is not None and spent + call.worst > row.max_cost * NANO:
                     if not self.flying and not granted:

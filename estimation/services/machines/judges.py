@@ -79,7 +79,8 @@ def change(*, judge: MachineJudge, by: User, chosen: Mapping[str, Any]) -> None:
         same = all(getattr(plan, name) == getattr(now, name) for name in fixed)
         _require(same, "model", "Name, endpoint and model stay. Add another machine judge.")
         values, text = _checked(plan), prompts.check(plan.prompt)
-        _require(plan.max_calls >= row.calls, "max_calls", f"It has made {row.calls:,} calls.")
+        made = f"It has made {_calls(row.calls)}."
+        _require(plan.max_calls >= row.calls, "max_calls", made)
         MachineJudge.objects.filter(pk=row.pk).update(**values)
         row.refresh_from_db()
         _version(row, by=by, text=text)
@@ -102,7 +103,7 @@ def start(*, judge: MachineJudge, by: User) -> None:
             raise UserError("at_work", "It is asking already.", status=409)
         endpoint_of(row)
         if row.calls >= row.max_calls:
-            message = f"Its ceiling of {row.max_calls:,} calls is reached. Raise it first."
+            message = f"{ceiling_reached(row)} Raise it first."
             raise UserError("ceiling", message, status=409, field="max_calls")
         prompt = _version(row, by=by, text=_latest(row).text)
         answers = MachineAnswer.objects.filter(prompt=prompt)
@@ -154,6 +155,14 @@ def endpoint_of(judge: MachineJudge) -> Endpoint:
         message = f"This site does not offer {what} any more. Ask its administrator."
         raise UserError("no_endpoint", message, status=409)
     return found
+
+
+def ceiling_reached(judge: MachineJudge) -> str:
+    return f"Its ceiling of {_calls(judge.max_calls)} is reached."
+
+
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{number:,} calls"
 
 
 def _locked(judge: MachineJudge) -> MachineJudge:
