@@ -3,7 +3,7 @@
 from django import forms
 
 from judging.browsing import ORDERS, JudgmentFilter, assessors
-from judging.models import Campaign
+from judging.models import Campaign, preference_scale
 
 NAMES = {
     "latest": "Latest first",
@@ -52,8 +52,8 @@ class JudgmentSearch(forms.Form):
     def __init__(self, campaign: Campaign, data: object) -> None:
         super().__init__(data)  # type: ignore[arg-type]
         people = [(user.pk, user.get_username()) for user in assessors(campaign)]
-        scale = [(n, f"{n} {grade['name']}") for n, grade in enumerate(campaign.grades)]
-        steps = [(n, f"{n} or more") for n in range(1, campaign.max_grade + 1)]
+        scale = [(n, f"{n} {grade['name']}") for n, grade in enumerate(_scale(campaign))]
+        steps = [(n, f"{n} or more") for n in range(1, len(scale))]
         for name, choices in (("assessor", people), ("grade", scale), ("apart", steps)):
             self.fields[name].choices = [("", "any"), *choices]  # type: ignore[attr-defined]
 
@@ -64,3 +64,11 @@ class JudgmentSearch(forms.Form):
         }
         words = "".join(c for c in given.pop("words", "") if c.isprintable())
         return JudgmentFilter(words=words, **given)
+
+
+def _scale(campaign: Campaign) -> list[dict[str, str]]:
+    """That of the campaign, if not all its pairs are of two documents, which have a scale of their
+    own."""
+    compares_alone = campaign.pairs.exists() and not campaign.pairs.filter(other="").exists()
+    grades: list[dict[str, str]] = campaign.grades
+    return preference_scale("first", "second") if compares_alone else grades

@@ -357,6 +357,21 @@ def test_the_organizer_is_told_no_grades_of_who_compared_alone() -> None:
 
 @database
 @pytest.mark.sqlite_only
+def test_the_organizer_looks_for_answers_and_not_for_grades() -> None:
+    """As long as nothing else is judged: documents have the scale of the campaign."""
+    made = campaign_of()
+    organizer = pages.as_role("organizer", made)
+    listed = organizer.get(pages.address("judgment-list", made)).content.decode()
+    assert "2 first is better" in listed
+    assert "3 or more" not in listed
+    factories.released_batch(made, ["a"])
+    listed = organizer.get(pages.address("judgment-list", made)).content.decode()
+    assert "3 or more" in listed
+    assert "first is better" not in listed
+
+
+@database
+@pytest.mark.sqlite_only
 def test_nothing_secret_is_on_the_page() -> None:
     """What others said, how many are asked and what was drawn beside it leave no trace."""
     made = campaign_of(labels=2)
