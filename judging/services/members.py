@@ -157,13 +157,14 @@ def _refuse_last_organizer(membership: Membership) -> None:
 
 
 class InvitationTokens(PasswordResetTokenGenerator):
-    """Void once a password is set, and once the account may do more than when it was invited."""
+    """Void once a password is set, and once the account may do more than when it was invited, or
+    was blocked since."""
 
     key_salt = "judging.services.members.InvitationTokens"
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         rights = [getattr(user, name) for name in ("is_superuser", "is_staff", "is_organizer")]
-        return f"{super()._make_hash_value(user, timestamp)}{rights}"
+        return f"{super()._make_hash_value(user, timestamp)}{rights}{user.session_epoch}"
 
 
 tokens = InvitationTokens()

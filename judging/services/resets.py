@@ -25,9 +25,13 @@ ASKED_PER_ADDRESS, ASKED_PER_NAME = 20, 4
 
 
 class ResetTokens(PasswordResetTokenGenerator):
-    """Void once the password or the address is another one, or somebody has signed in."""
+    """Void once the password or the address is another one, or somebody has signed in, or the
+    account was blocked."""
 
     key_salt = "judging.services.resets.ResetTokens"
+
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
+        return f"{super()._make_hash_value(user, timestamp)}{user.session_epoch}"
 
     def check_token(self, user: User | None, token: str | None) -> bool:
         if user is None or not token or not super().check_token(user, token):

@@ -11,7 +11,7 @@ from django.urls import reverse
 from judging.accounts import QRELS
 from judging.errors import UserError
 from judging.models import AuditEntry, User
-from judging.services import members
+from judging.services import members, resets
 from judging.services.rights import Rights, change
 from tests.support import factories
 from tests.support.pages import text
@@ -91,6 +91,28 @@ def test_sessions_and_keys_of_who_was_blocked_stay_ended(
     assert "or by blocking" in text(theirs.get("/account/"))
     set_active(by, user, True)
     assert theirs.get("/account/").status_code == 200, "only blocking ends them"
+
+
+@pytest.mark.parametrize("set_active", [on_the_page, in_the_administration])
+def test_links_from_before_a_block_stay_void(
+    set_active: Callable[[User, User, bool], None],
+) -> None:
+    by, user = admin(), factories.user("ann", email="ann@example.org", address_confirmed=True)
+    invited = factories.user("ben", invited_by=by)
+    User.objects.filter(pk=invited.pk).update(password="!")
+    invited.refresh_from_db()
+    reset, invitation = resets.link(user), members.invitation(invited, by=by)
+    assert invitation is not None
+    assert (resets.found(*reset), members.invited(*invitation)) == (user, invited)
+    for each in (user, invited):
+        set_active(by, each, False)
+        set_active(by, each, True)
+        each.refresh_from_db()
+    with pytest.raises(UserError, match="Ask for another one"):
+        resets.found(*reset)
+    with pytest.raises(UserError, match="Ask the organizer"):
+        members.invited(*invitation)
+    assert resets.found(*resets.link(user)) == user, "those of afterwards work"
 
 
 def test_the_entry_of_blocking_says_what_ended() -> None:
