@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 
+from judging.access import user_of
 from judging.models import (
     ApiToken,
     Assignment,
@@ -32,6 +33,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
+from judging.services import rights
 
 admin.site.site_header = "evalsite administration"
 admin.site.site_title = "evalsite"
@@ -75,10 +77,14 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     filter_horizontal = ()
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Blocking ends sessions and keys here as it does elsewhere."""
-        if change and "is_active" in form.changed_data and not obj.is_active:
-            obj.end_access()
+        """What blocking ends, and the entry of other rights, are here as they are elsewhere."""
+        if not change:
+            super().save_model(request, obj, form, change)
+            return
+        before = rights.Rights.of(User.objects.get(pk=obj.pk))
+        rights.end_if_blocked(obj, before)
         super().save_model(request, obj, form, change)
+        rights.record(user=obj, by=user_of(request), before=before)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

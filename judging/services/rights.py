@@ -11,6 +11,7 @@ from judging.models import User
 from judging.services import audit, members
 
 SAVED = ["is_organizer", "is_active", "is_superuser", "is_staff"]
+EPOCHS = ["key_epoch", "session_epoch"]
 ENDED: dict[str, Any] = {"ended": "all sessions and keys"}
 
 
@@ -65,22 +66,33 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
             return False
         row.is_organizer, row.is_active = rights.creates, rights.active
         row.is_superuser = row.is_staff = rights.admin
-        saved = SAVED
-        ended: dict[str, Any] = {}
-        if before.active and not rights.active:
-            row.end_access()
-            saved, ended = [*SAVED, "key_epoch", "session_epoch"], ENDED
-        row.save(update_fields=saved)
+        row.save(update_fields=[*SAVED, *(EPOCHS if end_if_blocked(row, before) else [])])
+        record(user=row, by=by, before=before)
+    return True
+
+
+def end_if_blocked(user: User, before: Rights) -> bool:
+    """Whether the account is blocked by what is to be saved; nothing opens it then any more."""
+    blocked = before.active and not user.is_active
+    if blocked:
+        user.end_access()
+    return blocked
+
+
+def record(*, user: User, by: User, before: Rights) -> None:
+    """An entry of what the account may do now, if that is something else."""
+    after = Rights.of(user)
+    if after != before:
+        ended = ENDED if before.active and not after.active else {}
         audit.record(
             "change rights",
             by=by,
-            target=row,
-            user=row.username,
+            target=user,
+            user=user.username,
             before=asdict(before),
-            after=asdict(rights),
+            after=asdict(after),
             **ended,
         )
-    return True
 
 
 def _admins() -> list[int]:

@@ -115,12 +115,16 @@ def test_links_from_before_a_block_stay_void(
     assert resets.found(*resets.link(user)) == user, "those of afterwards work"
 
 
-def test_the_entry_of_blocking_says_what_ended() -> None:
+@pytest.mark.parametrize("set_active", [on_the_page, in_the_administration])
+def test_the_entry_of_blocking_says_what_ended(
+    set_active: Callable[[User, User, bool], None],
+) -> None:
     by, user = admin(), factories.user("ann")
-    for active in (False, True):
-        change(user=user, by=by, rights=Rights(creates=False, admin=False, active=active))
+    for active in (False, True, True):
+        set_active(by, user, active)
     entries = AuditEntry.objects.filter(action="change rights").order_by("pk")
     assert [row.data.get("ended") for row in entries] == ["all sessions and keys", None]
+    assert {(row.actor, row.data["user"]) for row in entries} == {(by, "ann")}
 
 
 @pytest.mark.parametrize("given", [{"active": "on"}, {"admin": "on"}, {}])
