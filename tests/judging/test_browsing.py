@@ -5,9 +5,11 @@ import html
 import re
 
 import pytest
+from django.core.paginator import Paginator
 from django.db import connection
 from django.http import HttpResponse
-from django.test import Client
+from django.shortcuts import render
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from judging import browsing
@@ -218,3 +220,20 @@ def test_programs_read_the_history_of_a_pair(campaign: Campaign, organizer: Clie
     assert [each["revision"] for each in anna["said"]] == [2, 1]
     assert (told["docno"], told["wanted"], told["judged"]) == (judged.pair.docno, 2, 2)
     assert told["decided"] is None
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("_pages.html", "1,451–1,500 of 2,500"),
+        ("judging/_search.html", "2,500 documents"),
+        ("estimation/audit_log.html", "2,500 entries"),
+        ("judging/judgments.html", "2,500 judgments"),
+    ],
+)
+def test_counts_have_signs_between_thousands(campaign: Campaign, template: str, told: str) -> None:
+    context = {"rows": Paginator(range(2500), 50).page(30), "campaign": campaign}
+    request = RequestFactory().get("/")
+    request.user = campaign.created_by
+    shown = render(request, template, context | {"things": "documents"})
+    assert told in shown.content.decode()
