@@ -46,7 +46,9 @@ class Calendar:
     def words(self) -> str:
         """What days are reckoned with."""
         if self.per_day > 0.0:
-            return f"at the pace of the last days, {self.per_day:,.0f} judgments a day"
+            pace = f"{self.per_day:,.0f}"
+            said = "1 judgment" if pace == "1" else f"{pace} judgments"
+            return f"at the pace of the last days, {said} a day"
         many = "one person" if self.people <= 1 else f"each of {self.people} people"
         return f"if {many} judges {HOURS_A_DAY:g} hours a day"
 

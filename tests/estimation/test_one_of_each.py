@@ -11,7 +11,7 @@ from tests.support.pages import address, as_role, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-MANY = "labels|runs|topics|documents|pairs|new pairs|draws|batches|people"
+MANY = "(?:new |pooled )?(?:labels|runs|topics|documents|pairs|draws|batches|people|judgments)"
 ONE_OF_MANY = re.compile(rf"\b1 (?:{MANY})\b|\b1 run .{{0,30}} were\b")
 
 
@@ -24,7 +24,11 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
     (report,) = evaluation.made_reports(row, "report.html")
     organizer = as_role("organizer", made)
     pair = made.pairs.get()
+    draft = evaluation.drafted(made, measure="P@1", budget=1, batch_size=1, method="poisson")
+    factories.run_due_jobs()
+    (anna,) = made.memberships.filter(user__username="anna")
     places = {
+        "person": address("person", made, anna.user_id),
         "rounds": address("round-list", made),
         "topics of the ranking": address("live-topics", made, row.number),
         "history": address("live-history", made, row.number),
@@ -43,9 +47,23 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
     drawn = {name: answer.content.decode() for name, answer in answers.items()}
     assert {name: told for name, page in drawn.items() if (told := ONE_OF_MANY.findall(page))} == {}
     assert {name: told for name, page in pages.items() if (told := ONE_OF_MANY.findall(page))} == {}
+    planned = organizer.get(address("round-detail", made, draft.number)).content.decode()
+    review = planned.partition('<section id="preview"')[2]
+    assert "of 1 pooled pair" in review
+    assert ONE_OF_MANY.findall(review) == []
     assert "1 run over 1 topic was evaluated" in pages["report"]
     assert "1 of 1 label;" in pages["pair"]
     assert "of 1 label." in pages["topic"]
+
+
+def test_one_run_that_is_left_is_one_run() -> None:
+    material = small_material(topics=1, documents=2, runs=2, depth=1)
+    made = evaluation.with_material(material=material, slug="two")
+    evaluation.drawn(made, measure="P@1", budget=2, batch_size=2, method="poisson")
+    evaluation.judge(made, 1000, truth=material.truth)
+    factories.run_due_jobs()
+    page = as_role("organizer", made).get(address("run-withdraw", made, made.runs.all()[0].pk))
+    assert "has 1 run instead of 2." in text(page)
 
 
 @pytest.mark.parametrize(

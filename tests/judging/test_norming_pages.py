@@ -227,7 +227,7 @@ def test_an_organizer_makes_a_session_and_moves_it_on(made: Campaign) -> None:
     client.post(address("norming-remove", made, row.pk, gone))
     assert row.pairs.count() == 1
     begun = client.post(address("norming-begin", made, row.pk), follow=True)
-    assert "0 of 2 people have answered all 1 pair." in text(begun)
+    assert "0 of 2 people have answered the one pair." in text(begun)
     nobody = client.post(address("norming-discuss", made, row.pk), follow=True)
     assert "Nobody has answered yet" in text(nobody)
     norms.answers(row, {named("anna"): [1]})
