@@ -16,8 +16,8 @@ from judging.services.crowd_links import (
 )
 
 USUAL_CONSENT = (
-    "You take part in an evaluation of search engines: you read documents and say how well each"
-    " fits a topic. Taking part is voluntary; you may stop at any time.\n\nYour answers are stored"
+    "You take part in an evaluation of search engines: you read documents and say how well they"
+    " fit a topic. Taking part is voluntary; you may stop at any time.\n\nYour answers are stored"
     " under a made-up name and used to compare search engines. They may be published, without"
     " anything that tells who you are."
 )

@@ -58,7 +58,7 @@ def test_from_the_link_to_the_code() -> None:
 
     first = text(client.get(address(link, PROLIFIC_PID="p1")))
     assert "I take part." in first
-    assert "2 documents in all" in first
+    assert "say how well they fit a topic: 2 answers in all" in first, "or which of two fits better"
     desk = agree(client, link, PROLIFIC_PID="p1")
     assert desk.redirect_chain == [(reverse("judge", args=[made.slug]), 302)]
     assert "<b>0</b> of 2" in text(desk)
