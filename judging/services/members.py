@@ -17,7 +17,7 @@ from judging.accounts import QRELS, name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import addresses, audit, campaigns, letters, present, training
+from judging.services import addresses, audit, campaigns, letters, norming, present, training
 from judging.statements import Slot, columns_of, reads, row_of
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
@@ -142,6 +142,7 @@ def remove(*, membership: Membership, by: User) -> None:
         )
         list(theirs.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
         theirs.update(lease_until=campaign.created)
+        norming.wait_no_more(campaign=campaign, by=by)
 
 
 def _refuse_last_organizer(membership: Membership) -> None:

@@ -238,6 +238,13 @@ def _move(session: NormingSession, by: User, action: str, **values: object) -> N
     audit.record(action, by=by, campaign=session.campaign_id, target=session)
 
 
+def wait_no_more(*, campaign: Campaign, by: User) -> None:
+    """Inside the transaction in which somebody leaves: they may have been the last to answer."""
+    rows = campaign.norming_sessions.filter(state=State.JUDGING, by_itself=True).order_by("pk")
+    for row in rows.select_for_update(of=("self",)):
+        _talk_if_all_have_answered(row, by)
+
+
 def _talk_if_all_have_answered(session: NormingSession, by: User) -> None:
     if session.state != State.JUDGING or not session.by_itself:
         return

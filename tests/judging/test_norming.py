@@ -68,6 +68,18 @@ def test_it_waits_for_the_organizer_where_it_shall(made: Campaign) -> None:
         assert refused(lambda a=act: a(session=row, by=by)) == ("wrong_state", 409)
 
 
+def test_the_discussion_begins_when_the_last_who_was_waited_for_leaves(made: Campaign) -> None:
+    row, waits = norms.session(made), norms.session(made, by_itself=False)
+    for each in (row, waits):
+        norms.answers(each, {named("anna"): (0, 1, 2)})
+    ben = made.memberships.get(user__username="ben")
+    members.remove(membership=ben, by=made.created_by)
+    row.refresh_from_db()
+    waits.refresh_from_db()
+    assert (row.state, waits.state) == (State.DISCUSSION, State.JUDGING)
+    assert AuditEntry.objects.get(action="discuss norming").actor == made.created_by
+
+
 def test_who_left_is_not_waited_for(made: Campaign) -> None:
     row = norms.session(made)
     ben = made.memberships.get(user__username="ben")
