@@ -133,6 +133,21 @@ def test_one_device_and_one_participant_are_told_beside_both() -> None:
     assert f"Same device as {account(same[0])}" in shown.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("pay", "told"),
+    [
+        ({}, "<dt>Pay</dt><dd>none</dd>"),
+        ({"bonus": Decimal("0.05")}, "<dt>Pay</dt><dd>0.05 more a judgment, in USD</dd>"),
+        ({"bonus": 1, "bonus_above": 2000}, "<dt>Pay</dt><dd>1.00 more a judgment after 2,000, in"),
+    ],
+)
+def test_what_is_paid_is_told_where_something_is(pay: dict[str, Any], told: str) -> None:
+    made = campaign_of("ab")
+    link = link_of(made, **pay)
+    shown = signed_in(made).get(reverse("crowd-link", args=[made.slug, link.pk]))
+    assert told in shown.content.decode()
+
+
 @pytest.mark.slow
 def test_the_file_adds_up_and_holds_no_formula() -> None:
     made = campaign_of("abcdefgh")
