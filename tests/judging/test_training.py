@@ -346,6 +346,8 @@ def test_pages_lead_from_the_desk_through_the_training_to_the_desk(made: Campaig
         pair = page.context["pair"]
         shown = text(page)
         assert pair.reason not in shown or not pair.reason
+        assert "give this grade" in shown
+        assert "undo: correct" not in shown, "of that nothing is offered here"
         grade = RIGHT[pair.topic.topic_id, pair.docno]
         told = client.post(
             address("training", made), {"pair": pair.pk, "grade": grade}, follow=True
