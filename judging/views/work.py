@@ -171,7 +171,8 @@ def done(request: HttpRequest, key: str) -> HttpResponse:
 def _why(guest: CrowdGuest, account: User) -> str:
     """Why they have no code: ``left`` if they may go on."""
     if not _is_here(guest):
-        return "excluded"
+        excluded = selectors.is_excluded(guest.link.campaign, account)
+        return "excluded" if excluded else "removed"
     if guests.has_a_pair(account):
         return "left"
     return selectors.empty_queue(guest.link.campaign, account)

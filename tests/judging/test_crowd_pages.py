@@ -246,6 +246,7 @@ def test_whose_work_has_ended_is_told_so() -> None:
     end = agree(client, link, PROLIFIC_PID="p1")
 
     assert "Your work here has ended" in text(end)
+    assert "do not count" not in text(end), "nobody has excluded what they judged"
     assert User.objects.filter(pk=user.pk).exists()
 
 
@@ -262,7 +263,9 @@ def test_whose_work_is_excluded_is_told_so() -> None:
         reason="a second each",
     )  # fmt: skip
 
-    assert "Your work here has ended" in text(client.get(reverse("work-done", args=[link.token])))
+    end = text(client.get(reverse("work-done", args=[link.token])))
+    assert "Your work here has ended" in end
+    assert "do not count" in end
     assert Judgment.objects.count() == 1
 
 
