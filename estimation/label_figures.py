@@ -21,7 +21,7 @@ from estimation.agreement_figures import (
 from estimation.charts import confusions
 from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
 from estimation.core.inference.orders import places
-from estimation.figures import signed
+from estimation.figures import number, signed
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -362,7 +362,7 @@ def _otherwise_findings(other: Mapping[str, Any]) -> list[Finding]:
         )
         kind = NOTE if best == first else OPEN
         tau = other["tau"][way]
-        order = "" if tau is None else f" (Kendall's tau {tau:.2f})"
+        order = "" if tau is None else f" (Kendall's tau {number(tau, 2)})"
         found.append(Finding(kind, f"{name}: {leads}; {change}{order}."))
     return found
 

@@ -392,6 +392,14 @@ def test_a_machine_judge_stands_beside_people_and_is_none_of_them(disputed: Roun
     assert places == sorted(places, reverse=True), "the most lenient first"
 
 
+def test_an_order_that_is_turned_around_has_the_sign_of_other_numbers(disputed: Round) -> None:
+    found = told(disputed)
+    turned = found["otherwise"] | {"tau": dict.fromkeys(found["otherwise"]["tau"], -0.5)}
+    figure = quality_figure(found | {"otherwise": turned}, disputed.campaign.grades, [])
+    assert figure is not None
+    assert "Kendall's tau −0.50" in figure.otherwise_findings[0].text
+
+
 @pytest.mark.slow
 def test_somebody_s_page_has_what_the_model_says(disputed: Round, organizer: Client) -> None:
     anna = disputed.campaign.memberships.get(user__username="anna").user

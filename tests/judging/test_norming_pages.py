@@ -64,6 +64,13 @@ def test_an_open_session_stands_on_the_first_page_and_where_one_judges(made: Cam
     assert "Closed" in there(anna.get(address("norming", made)))
 
 
+def test_alpha_of_who_differ_throughout_has_the_sign_of_other_numbers(made: Campaign) -> None:
+    row = norms.session(made)
+    norms.answers(row, {named("anna"): (0, 3, 0), named("ben"): (3, 0, 3)})
+    shown = page_of(made.created_by).get(address("norming-session", made, row.pk))
+    assert "−0.67" in there(shown)
+
+
 @pytest.mark.slow
 def test_one_pair_after_the_other_alone_and_then_to_the_discussion(made: Campaign) -> None:
     row, anna = norms.session(made), page_of(named("anna"))
