@@ -108,8 +108,17 @@ _SHEETS = {
 }
 
 
-def sheet_of(assignment: Assignment, *, topic: bool) -> Sheet:
-    """What the assessor of an assignment sees of it; with their progress in its topic if asked."""
+def in_hand(campaign: Campaign, by: User) -> int:
+    """The pair that the assessor holds; 0 for none."""
+    held = Assignment.objects.filter(assessor=by, state=Assignment.State.LEASED, campaign=campaign)
+    return held.values_list("pair", flat=True).first() or 0
+
+
+def sheet_of(assignment: Assignment, *, topic: bool, hand: int | None = None) -> Sheet:
+    """What the assessor of an assignment sees of it; with their progress in its topic if asked.
+
+    ``hand``: the pair that they hold, if it is another one.
+    """
     pair = assignment.pair
     (row,) = _SHEETS[topic].rows(
         assessor=assignment.assessor_id,
@@ -117,7 +126,7 @@ def sheet_of(assignment: Assignment, *, topic: bool) -> Sheet:
         topic=pair.topic_id,
         docno=pair.docno,
         other=pair.other,
-        hand=pair.pk,
+        hand=pair.pk if hand is None else hand,
         saved=0,
     )
     return laid_out(assignment, row, topic=topic)

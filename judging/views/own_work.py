@@ -14,7 +14,7 @@ from judging.errors import UserError
 from judging.forms import CorrectionForm
 from judging.models import Assignment
 from judging.services import judgments
-from judging.sheets import sheet_of
+from judging.sheets import in_hand, sheet_of
 from judging.views.desk import by_htmx, done, pair_context, refused, show
 
 SHOWN = 500
@@ -65,9 +65,11 @@ def _again(request: HttpRequest, assignment: Assignment, back: str) -> HttpRespo
     current = selectors.given_judgments().filter(assignment=assignment).first()
     if current is None:
         raise Http404("There is no judgment of yours to correct.")
+    campaign = assignment.pair.campaign
+    hand = in_hand(campaign, user_of(request))
     context = {
-        "campaign": assignment.pair.campaign,
+        "campaign": campaign,
         "back": back,
-        **pair_context(sheet_of(assignment, topic=True), current),
+        **pair_context(sheet_of(assignment, topic=True, hand=hand), current),
     }
     return show(request, context)

@@ -223,6 +223,7 @@ def test_undo_leads_to_the_last_judgment_and_back_to_the_queue() -> None:
     undo = f"{anna.url('judge-correct', first.pk)}?back=judge"
     assert undo in text_of(anna.look())
     page = text_of(anna.client.get(undo))
+    assert "<b>1</b> of 4 judged" in page, "with the one in hand, as before and after"
     assert 'value="1" data-key="1" aria-keyshortcuts="1" aria-pressed="true"' in page
     assert "hasty" in page
     response = anna.client.post(
