@@ -156,9 +156,11 @@ def test_people_talk_change_their_grade_and_nothing_they_write_is_markup(made: C
     assert empty.status_code == 400
     services.close(session=row, by=made.created_by)
     assert "<textarea" not in anna.get(place).content.decode()
-    late = anna.post(address("norming-comment", made, row.pk, pair), {"text": "x", "key": "late"})
+    sent = {"text": "What <I> think of it", "key": "late"}
+    late = anna.post(address("norming-comment", made, row.pk, pair), sent)
     assert (late.status_code, NormingComment.objects.count()) == (400, 1)
     assert "closed" in text(late)
+    assert "What &lt;I&gt; think of it" in late.content.decode(), "nobody writes it twice"
 
 
 @pytest.mark.slow
