@@ -41,7 +41,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class MachineStanding:
-    """How far a machine judge is with the latest version of its prompt."""
+    """How far a machine judge is with the latest version of its prompt.
+
+    ``models``: what the endpoint called the models that answered, which it may change at any time.
+    """
 
     judge: MachineJudge
     prompt: MachinePrompt
@@ -52,6 +55,7 @@ class MachineStanding:
     tokens_in: int
     tokens_out: int
     seconds: float | None
+    models: list[str]
     latest: list[MachineAnswer]
     endpoint: Endpoint | None
 
@@ -98,9 +102,15 @@ def standing(judge: MachineJudge) -> MachineStanding:
         tokens_in=sums["tokens_in"] or 0,
         tokens_out=sums["tokens_out"] or 0,
         seconds=sums["seconds"],
+        models=_models(answers),
         latest=list(answers.select_related("topic").order_by("-pk")[:LATEST]),
         endpoint=settings.MACHINE_ENDPOINTS.get(judge.endpoint),
     )
+
+
+def _models(answers: QuerySet[MachineAnswer]) -> list[str]:
+    named = answers.exclude(model="").order_by("model").values_list("model", flat=True)
+    return list(named.distinct())
 
 
 def _failures(answers: QuerySet[MachineAnswer], counts: dict[Any, int]) -> list[Failure]:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation.machine_findings import findings_on
-from estimation.models import MachineJudge, Prediction, Round
+from estimation.models import MachineAnswer, MachineJudge, Prediction, Round
 from estimation.services import rounds
 from estimation.services.machines import prompts
 from judging.models import Campaign, User
@@ -73,6 +73,20 @@ def test_an_organizer_adds_one_starts_it_and_uses_what_it_said(
     assert "hx-trigger" not in done
     assert "129" in page(organizer, "machine-list", slug)
     assert "Small &lt;one&gt; v1" in page(organizer, "round-new", slug)
+
+
+def test_a_model_that_is_another_one_in_the_middle_is_told(
+    campaign: Campaign, organizer: Client, stub: Chat
+) -> None:
+    organizer.post(reverse("machine-new", args=[campaign.slug]), FORM | {"prompt": prompts.DEFAULT})
+    judge = MachineJudge.objects.get()
+    organizer.post(reverse("machine-start", args=[campaign.slug, judge.pk]))
+    factories.run_due_jobs()
+    assert "Answered by" not in page(organizer, "machine-detail", campaign.slug, judge.pk)
+    MachineAnswer.objects.filter(grade=0).update(model="stub-2<i>")
+    said = page(organizer, "machine-detail", campaign.slug, judge.pk)
+    assert "<dt>Answered by</dt>" in said
+    assert "stub-1, stub-2&lt;i&gt;: the endpoint has changed its model" in said
 
 
 def test_what_ended_it_is_said_once_and_in_the_singular(
