@@ -261,6 +261,11 @@ class Change:
     parts: list[Stretch]
     drift: float | None
 
+    @property
+    def compares(self) -> bool:
+        """Whether anything stands beside what others said; a preference has no height."""
+        return any(part.shared for part in self.parts)
+
 
 def over_time(seconds: Sequence[float | None], apart: Sequence[float | None]) -> Change | None:
     """What changed in the order of somebody's judgments; None of too few.

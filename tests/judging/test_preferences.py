@@ -346,13 +346,16 @@ def test_own_work_and_the_last_answer_name_the_better_document() -> None:
 @database
 @pytest.mark.sqlite_only
 def test_the_organizer_is_told_no_grades_of_who_compared_alone() -> None:
-    made = campaign_of()
-    anna = Desk(made)
-    anna.press("A", anna.look())
+    made = campaign_of(*((f"d{n}", f"d{n + 1}") for n in range(10, 30)), labels=2)
+    for each in (anna := Desk(made), Desk(made, "ben")):
+        for _ in range(20):
+            each.press("A", each.look())
     organizer = pages.as_role("organizer", made)
     person = pages.text(organizer.get(pages.address("person", made, anna.user.pk)))
     assert "of 0 labels" not in person
     assert "None: which of two documents is better is no grade" in person
+    assert "From first to last" in person
+    assert "Pairs in common" not in person, "of these none has a height"
 
 
 @database
