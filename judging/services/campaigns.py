@@ -124,7 +124,20 @@ def amend(
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         if plan.senior_grades != now.senior_grades:
             _count_seniors(campaign, plan.senior_grades)
-        audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+        told = _changed(now, values)
+        audit.record("change campaign", by=by, campaign=campaign, target=campaign, **told)
+
+
+def _changed(now: Campaign, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry says of a change: texts and scales are named, and not quoted."""
+    before = {name: getattr(now, name) for name in values}
+    names = [name for name, value in values.items() if value != before[name]]
+    short = [name for name in names if name not in ("guidelines", "grades")]
+    told = {"before": before, "after": values}
+    return {
+        "changed": names,
+        **{key: {name: of[name] for name in short} for key, of in told.items() if short},
+    }
 
 
 def _count_seniors(campaign: Campaign, rule: str) -> None:

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from estimation import logged
 from estimation.services import pausing, rounds
 from judging.models import Campaign, Pair
-from judging.services import audit, seen, uploads
+from judging.services import audit, campaigns, seen, uploads
 from tests.support import evaluation, factories
 from tests.support.kept import Kept
 from tests.support.pages import address, text
@@ -142,6 +142,19 @@ def test_values_are_told_in_words(second: Campaign, organizer: Client) -> None:
         "fields: none",
     ):  # fmt: skip
         assert told in said
+
+
+def test_what_was_changed_of_a_campaign_is_told(second: Campaign, organizer: Client) -> None:
+    """Also which labels count, and no text at its length."""
+    chosen = {"senior_grades": "supersede", "guidelines": "Look well.", "depth": second.depth}
+    campaigns.amend(campaign=second, by=second.created_by, chosen=chosen)
+    page = text(organizer.get(address("audit-log", second), {"action": "change campaign"}))
+    for told in (
+        "changed: guidelines, senior_grades", "before: senior_grades beside",
+        "after: senior_grades supersede",
+    ):  # fmt: skip
+        assert told in page
+    assert "Look well." not in page
 
 
 def test_what_was_seen_is_called_as_its_pair(second: Campaign, organizer: Client) -> None:
