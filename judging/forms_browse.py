@@ -4,6 +4,7 @@ from django import forms
 
 from judging.browsing import ORDERS, JudgmentFilter, assessors
 from judging.models import Campaign, preference_scale
+from judging.selectors import compares_alone
 
 NAMES = {
     "latest": "Latest first",
@@ -69,6 +70,5 @@ class JudgmentSearch(forms.Form):
 def _scale(campaign: Campaign) -> list[dict[str, str]]:
     """That of the campaign, if not all its pairs are of two documents, which have a scale of their
     own."""
-    compares_alone = campaign.pairs.exists() and not campaign.pairs.filter(other="").exists()
     grades: list[dict[str, str]] = campaign.grades
-    return preference_scale("first", "second") if compares_alone else grades
+    return preference_scale("first", "second") if compares_alone(campaign) else grades

@@ -297,6 +297,12 @@ def exclusions(campaign: Campaign) -> QuerySet[Exclusion]:
     return campaign.exclusions.select_related("assessor", "decided_by", "ended_by")
 
 
+def compares_alone(campaign: Campaign) -> bool:
+    """Whether all that was drawn are two documents to compare; gold is not drawn."""
+    drawn = campaign.pairs.all()
+    return drawn.exists() and not drawn.filter(other="").exists()
+
+
 def is_excluded(campaign: Campaign, user: User) -> bool:
     return bool(_EXCLUDED.rows(campaign=campaign.pk, user=user.pk))
 

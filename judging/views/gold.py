@@ -15,6 +15,7 @@ from judging.errors import UserError
 from judging.forms import blame
 from judging.forms_gold import KnownPairsForm, MarkForm, MixForm, RulesForm
 from judging.models import Campaign
+from judging.selectors import compares_alone
 from judging.services import gold as services
 from judging.services import quality
 from judging.views.already import leads_back
@@ -37,6 +38,7 @@ def _page(
         "form": KnownPairsForm(),
         "mixing": MixForm(campaign),
         "rules": RulesForm(quality.plan_of(campaign)),
+        "compares_alone": compares_alone(campaign),
         **more,
     }
     return render(request, "judging/gold.html", context, status=status)

@@ -21,7 +21,7 @@ from judging.models import (
     Pair,
     User,
 )
-from judging.services import assignments, batches, decisions, judgments, known_grades
+from judging.services import assignments, batches, decisions, gold, judgments, known_grades
 from judging.services.batches import WantedPair
 from judging.services.judgments import Saying
 from judging.stuck import stuck_pairs
@@ -371,6 +371,22 @@ def test_the_organizer_looks_for_answers_and_not_for_grades() -> None:
     listed = organizer.get(pages.address("judgment-list", made)).content.decode()
     assert "3 or more" in listed
     assert "first is better" not in listed
+
+
+@database
+@pytest.mark.sqlite_only
+def test_the_organizer_is_told_that_no_gold_comes_among_comparisons() -> None:
+    made = campaign_of()
+    upload = made.topics.all()[0].upload
+    Document.objects.create(campaign=made, upload=upload, docno="a", title="", text="A text.")
+    found, problems = gold.read(made, "topic,docno,grade\nt1,a,2\n", "gold.csv")
+    gold.add(campaign=made, by=made.created_by, found=found, problems=problems)
+    gold.mix(campaign=made, by=made.created_by, every=4)
+    organizer = pages.as_role("organizer", made)
+    told = "one alone would be known for gold"
+    assert told in pages.text(organizer.get(pages.address("gold", made)))
+    factories.released_batch(made, ["b"])
+    assert told not in pages.text(organizer.get(pages.address("gold", made)))
 
 
 @database
