@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pypdfium2 import PdfDocument
 
+from estimation.models import MachineAnswer, MachineJudge, MachinePrompt
 from estimation.services.report_files import pdf
 from evalsite.administration import overviews, site_report, storage, views
 from evalsite.administration.forms import period_of
@@ -279,6 +280,22 @@ def test_the_report_counts_what_was_said_in_the_period(judged: Campaign) -> None
     assert site_report.site_report(january).judgments == 1
     assert site_report.site_report(january).created == 0
     assert site_report.site_report(today()).judgments == 43
+
+
+def test_what_machine_judges_cost_has_signs_between_thousands(
+    judged: Campaign, admin: Client
+) -> None:
+    by, topic = judged.created_by, judged.topics.all()[0]
+    machine = MachineJudge.objects.create(
+        campaign=judged, name="m", endpoint="e", model="m", max_calls=1, document_chars=200,
+        created_by=by,
+    )  # fmt: skip
+    prompt = MachinePrompt.objects.create(judge=machine, number=1, grades=[], created_by=by)
+    MachineAnswer.objects.create(
+        prompt=prompt, topic=topic, docno="d", outcome="graded", grade=1, tries=1, seconds=1.0,
+        cost=30_750 * 10**9,
+    )  # fmt: skip
+    assert text(admin.get(reverse("site-report"))).count("30,750.00") == 2
 
 
 @pytest.mark.parametrize("name", ["site-report", "site-report-file"])
