@@ -49,6 +49,7 @@ PEOPLE = {
 }
 """What somebody did, after the name."""
 ITSELF = {
+    "exclude work by rule": "A rule has excluded the work of {user}",
     "draw round": "{target} was drawn: {pairs:pair}",
     "plan batch": "Batch {batch} of {target} was planned: {pairs:pair}",
     "batch complete": "{target} is judged",
@@ -79,8 +80,9 @@ def lately(campaign: Campaign, limit: int = SHOWN) -> list[Happened]:
 
 def _happened(entry: AuditEntry, names: Mapping[str, str]) -> Happened:
     facts = _Facts(entry.data, target=names.get(entry.target, "a round"))
-    by_itself = entry.action in ITSELF
-    said = (ITSELF if by_itself else PEOPLE)[entry.action].format_map(facts)
+    action = f"{entry.action} by rule" if entry.data.get("by_rule") else entry.action
+    by_itself = action in ITSELF
+    said = (ITSELF if by_itself else PEOPLE)[action].format_map(facts).removesuffix(": ")
     who = "" if by_itself or entry.actor is None else entry.actor.get_username()
     return Happened(who, said if who else said[0].upper() + said[1:], entry.created)
 

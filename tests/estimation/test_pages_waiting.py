@@ -13,7 +13,7 @@ from estimation.next_step import next_step
 from estimation.services import replacing, rounds
 from estimation.situation import Situation
 from judging.models import AuditEntry, Campaign, KnownGrade, Pair, Upload
-from judging.services import duplicates, known_grades
+from judging.services import audit, duplicates, known_grades
 from tests.support import evaluation, factories
 from tests.support.kept import Kept
 from tests.support.pages import address, text
@@ -144,3 +144,15 @@ def test_counts_are_words_in_what_happened(campaign: Campaign, count: int, words
         target="", data={"pairs": count},
     )  # fmt: skip
     assert lately(campaign)[0].what == f"had {words} judged from the qrels"
+
+
+def test_what_a_rule_did_and_what_ended_well_is_told_as_such(campaign: Campaign) -> None:
+    by, said = campaign.created_by, {"by": None, "campaign": campaign, "target": campaign}
+    audit.record("machine judge ended", **said, why="")
+    assert lately(campaign)[0].what == "A machine judge ended"
+    audit.record("machine judge ended", **said, why="Its ceiling of 1 call is reached.")
+    assert lately(campaign)[0].what == "A machine judge ended: Its ceiling of 1 call is reached."
+    for by_rule, who in ((False, by.username), (True, "")):
+        audit.record("exclude work", **said | {"by": by}, user="ann", by_rule=by_rule)
+        assert lately(campaign)[0].who == who
+    assert lately(campaign)[0].what == "A rule has excluded the work of ann"
