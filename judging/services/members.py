@@ -16,6 +16,7 @@ from judging import names
 from judging.accounts import QRELS, name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
+from judging.formats.problems import line_problem
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
 from judging.services import addresses, audit, campaigns, letters, norming, present, training
 from judging.statements import Slot, columns_of, reads, row_of
@@ -236,9 +237,13 @@ def create_token(
     """A new key of the REST interface; shown this once, kept as its digest only.
 
     It works for ``days`` days, until the password is changed. Keys of an earlier password go.
-    Raises UserError ``is_guest`` (409), ``scope_unknown`` or ``key_days_invalid``.
+    Raises UserError ``is_guest`` (409), ``key_name_invalid``, ``scope_unknown`` or
+    ``key_days_invalid``.
     """
     refuse_guest(user)
+    if problem := line_problem(name):
+        message = f"The name cannot be kept: {problem}."
+        raise UserError("key_name_invalid", message, field="name")
     if scope not in ApiToken.Scope.values:
         expected = " or ".join(ApiToken.Scope.values)
         raise UserError("scope_unknown", f"No such scope. Expected {expected}.", field="scope")

@@ -56,8 +56,11 @@ def account(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST or None)
     fresh = None
     if form.is_valid():
-        fresh = members.create_token(user=user, **form.cleaned_data)
-        form = TokenForm()
+        try:
+            fresh = members.create_token(user=user, **form.cleaned_data)
+            form = TokenForm()
+        except UserError as error:
+            blame(form, error)
     context = {
         "form": form,
         "fresh": fresh,

@@ -189,6 +189,18 @@ def test_the_last_use_is_noted_and_not_at_every_request(
     assert ApiToken.objects.get().last_used >= noted
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\u202eb"])
+def test_the_name_of_a_key_is_one_line(name: str) -> None:
+    anna, client = account(), Client()
+    client.force_login(anna)
+    sent = {"name": name, "scope": "read", "days": "7"}
+    assert "The name cannot be kept" in client.post(reverse("account"), sent).content.decode()
+    body = {"username": "anna", "password": OLD, "name": name}
+    refused = rest.client_of(None).post(reverse("api-tokens"), body)
+    assert (refused.status_code, refused.json()["code"]) == (400, "key_name_invalid")
+    assert not ApiToken.objects.exists()
+
+
 def test_a_key_is_made_over_rest_with_its_end_and_scope() -> None:
     account()
     sent = {"username": "anna", "password": OLD, "scope": "read", "expires_in_days": 7}
