@@ -56,6 +56,17 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
     assert "of 1 label." in pages["topic"]
 
 
+def test_thousands_are_more_than_one() -> None:
+    made = evaluation.with_material(material=small_material(topics=1), slug="many")
+    draft = evaluation.drafted(made, measure="P@1", budget=1, batch_size=1, method="poisson")
+    factories.run_due_jobs()
+    draft.refresh_from_db()
+    draft.preview |= {"expected_labels": 1234.4, "expected_pairs": 1233.6}
+    draft.save()
+    page = as_role("organizer", made).get(address("round-detail", made, draft.number))
+    assert "judgments of 1,234 pairs" in text(page)
+
+
 def test_one_run_that_is_left_is_one_run() -> None:
     material = small_material(topics=1, documents=2, runs=2, depth=1)
     made = evaluation.with_material(material=material, slug="two")

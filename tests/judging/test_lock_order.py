@@ -77,14 +77,9 @@ def test_a_claim_in_the_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -
 
 
 def while_pairs_are_locked(draw: Callable[[Batch, list[Pair]], Callable[[], object]]) -> Other:
-    """A draw comes to two pairs while somebody locks both, in the order of their ids.
-
-    The first was written to last, so that a scan of the table comes to it last.
-    """
+    """A draw comes to two pairs while somebody locks both, in the order of their ids."""
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, ["a", "b"])
-    Pair.objects.filter(docno="a").update(decided=True)
-    Pair.objects.filter(docno="a").update(decided=False)
     pairs = list(Pair.objects.order_by("pk"))
     drawing = draw(batches.new_batch(campaign), pairs)
     with transaction.atomic():
@@ -134,11 +129,14 @@ def test_raising_what_is_wanted_locks_pairs_in_the_order_of_their_ids() -> None:
 def test_raising_in_any_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     lock_pairs = batches.lock_pairs
 
-    def unlocked_by_the_draw(pairs: QuerySet[Pair]) -> None:
+    def turned_round_by_the_draw(pairs: QuerySet[Pair]) -> None:
+        """Not left to a scan of the table, which may come to them in any order."""
         if threading.current_thread() is threading.main_thread():
             lock_pairs(pairs)
+        else:
+            list(pairs.order_by("-pk").select_for_update())
 
-    monkeypatch.setattr(batches, "lock_pairs", unlocked_by_the_draw)
+    monkeypatch.setattr(batches, "lock_pairs", turned_round_by_the_draw)
     circles = waits_in_a_circle(lambda: while_pairs_are_locked(raises_what_is_wanted))
 
     assert circles == (connection.vendor == "postgresql")
