@@ -88,3 +88,31 @@ def test_a_child_that_inherits_an_open_file_is_found_out(tmp_path: Path) -> None
 
     assert "database is locked" in done.stderr
     assert done.stdout.split()[0] != "0"
+
+
+LEFT = """
+import gc, os, sys, sqlite3
+from evalsite.sqlite import forks
+
+gc.disable()
+forks.WAIT_SECONDS = 0.3
+if "twin" in sys.argv:
+    gc.collect = lambda: 0
+left = forks.Connection(sys.argv[1])
+left.execute("SELECT 1")
+del left
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("twin", [[], ["twin"]], ids=["", "twin"])
+def test_a_fork_does_not_wait_for_a_connection_that_nobody_has(
+    tmp_path: Path, twin: list[str]
+) -> None:
+    """It refers to itself by the statements that it keeps, and the collector rests."""
+    command = [sys.executable, "-c", LEFT, str(tmp_path / "left.sqlite3"), *twin]
+    found = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=LONG)
+    assert found.returncode == 0, found.stderr
+    assert ("while a thread has the database open" in found.stderr) == bool(twin)

@@ -10,6 +10,7 @@ So a fork closes the connection of its own thread, waits until those of other th
 and lets none open in between.
 """
 
+import gc
 import logging
 import os
 import sqlite3
@@ -64,6 +65,8 @@ class Forks:
         deadline = time.monotonic() + WAIT_SECONDS
         with self._changed:
             self._forking = True
+            if self._open - mine:
+                gc.collect()  # one that was left behind refers to itself, by its statements
             while self._open - mine and time.monotonic() < deadline:
                 self._changed.wait(0.1)  # nobody tells of those that a thread left behind
             if self._open - mine:
