@@ -142,11 +142,11 @@ def test_topics_without_anything_relevant_make_no_interval_of_all_runs_long(
         return float(np.median(found.high - found.low)) / 2.0, float(held.mean())
 
     half, held = np.mean([told(trial) for trial in range(TRIALS)], axis=0)
-    assert half < (0.06 if share < 0.5 else 0.02)
+    assert half < (0.075 if share < 0.5 else 0.02)
     assert held > 0.93
     unbounded = property(lambda self: np.ones(len(self.nothing)))
     monkeypatch.setattr(AtOutlook, "bounds", unbounded)
-    assert told(0)[0] > 0.2
+    assert told(0)[0] > 1.5 * half
 
 
 def test_slopes_are_bounded_by_what_a_topic_can_err_by(
