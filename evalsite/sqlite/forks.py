@@ -7,7 +7,8 @@ take: they remove or overwrite what it reads ("disk I/O error", "database disk i
 To close the inherited connection in the child is no help, as it is the library that remembers.
 
 So a fork closes the connection of its own thread, waits until those of other threads are closed,
-and lets none open in between.
+and lets none open in between. For its own it never waits, as nobody else would close them. Some
+stay: those in a transaction, and those that Django does not show where an event loop runs.
 """
 
 import gc
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from django.db import connections
 
@@ -40,14 +41,14 @@ class Forks:
         """In a child: nothing is open."""
         self._changed = threading.Condition()
         self._forking = False
-        self._open: WeakSet[sqlite3.Connection] = WeakSet()
+        self._open: WeakKeyDictionary[sqlite3.Connection, threading.Thread] = WeakKeyDictionary()
 
     @contextmanager
     def opening(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Around its opening, which waits for a fork that is under way."""
         with self._changed:
             self._changed.wait_for(lambda: not self._forking, WAIT_SECONDS)
-            self._open.add(connection)
+            self._open[connection] = threading.current_thread()
         try:
             yield
         except BaseException:
@@ -56,20 +57,20 @@ class Forks:
 
     def closed(self, connection: sqlite3.Connection) -> None:
         with self._changed:
-            self._open.discard(connection)
+            self._open.pop(connection, None)
             self._changed.notify_all()
 
     def wait(self) -> None:
         """Before a fork."""
-        mine = self._close_mine()
+        _close_mine()
         deadline = time.monotonic() + WAIT_SECONDS
         with self._changed:
             self._forking = True
-            if self._open - mine:
+            if self._others_have_some():
                 gc.collect()  # one that was left behind refers to itself, by its statements
-            while self._open - mine and time.monotonic() < deadline:
+            while self._others_have_some() and time.monotonic() < deadline:
                 self._changed.wait(0.1)  # nobody tells of those that a thread left behind
-            if self._open - mine:
+            if self._others_have_some():
                 log.error("forks while a thread has the database open: the child may not use it")
 
     def over(self) -> None:
@@ -77,15 +78,15 @@ class Forks:
             self._forking = False
             self._changed.notify_all()
 
-    def _close_mine(self) -> "WeakSet[sqlite3.Connection]":
-        """Those of this thread that stay, being in a transaction."""
-        kept: WeakSet[sqlite3.Connection] = WeakSet()
-        for each in connections.all(initialized_only=True):
-            if not each.in_atomic_block:
-                each.close()
-            elif isinstance(each.connection, sqlite3.Connection):
-                kept.add(each.connection)
-        return kept
+    def _others_have_some(self) -> bool:
+        me = threading.current_thread()
+        return any(thread is not me for thread in self._open.values())
+
+
+def _close_mine() -> None:
+    for each in connections.all(initialized_only=True):
+        if not each.in_atomic_block:
+            each.close()
 
 
 forks = Forks()
