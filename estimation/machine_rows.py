@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Avg, Count, Q, QuerySet, Sum
+from django.db.models import Avg, Count, OuterRef, Q, QuerySet, Subquery, Sum
 
 from estimation.endpoints import Endpoint
 from estimation.machines import ASKING
@@ -23,8 +23,11 @@ def endpoints() -> list[Endpoint]:
 
 
 def judges_of(campaign: Campaign) -> QuerySet[MachineJudge]:
-    """The machine judges of a campaign, each with ``graded``, the pairs graded by any version."""
-    graded = Count("prompts__answers", filter=Q(prompts__answers__outcome=Outcome.GRADED))
+    """The machine judges of a campaign, each with ``graded``, as the latest version has it."""
+    versions = MachinePrompt.objects.filter(judge=OuterRef("pk")).order_by("-number")
+    latest = Q(prompts=Subquery(versions.values("pk")[:1]))
+    of_latest = latest & Q(prompts__answers__outcome=Outcome.GRADED)
+    graded = Count("prompts__answers", filter=of_latest)
     rows = campaign.machine_judges.select_related("campaign", "upload__prediction")
     return rows.annotate(graded=graded).order_by("pk")
 

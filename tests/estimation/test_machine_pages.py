@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from estimation import machine_rows
 from estimation.machine_findings import findings_on
 from estimation.models import MachineAnswer, MachineJudge, Prediction, Round
 from estimation.services import rounds
@@ -294,6 +295,9 @@ def test_programs_do_the_same(campaign: Campaign, stub: Chat) -> None:
     changed = client.patch(there, {"max_calls": 30, "prompt": "no"}, format="json")
     assert changed.json()["errors"][0]["field"] == "prompt"
     assert client.patch(there, {"max_calls": 30}, format="json").json()["max_calls"] == 30
+    asked = f"{row['prompt']}\nAnswer with care."
+    assert client.patch(there, {"prompt": asked}, format="json").json()["graded"] == 0
+    assert machine_rows.judges_of(campaign).get().graded == 0, "as the latest prompt has it"
     assert client.get(f"{base}machines/").json()["results"][0]["name"] == "m"
     assert client.delete(there).status_code == 204
     assert Prediction.objects.get().pair_count == 20

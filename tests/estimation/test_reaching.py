@@ -305,8 +305,8 @@ def test_a_budget_for_more_than_there_is_reaches_what_there_is(
     assert every < budget
     assert reaching.of_budget(row).hours == pytest.approx(row.preview["hours"], rel=1e-9)
     said = text(organizer.get(address("round-detail", campaign, row.number)))
-    assert f"{every:,.0f} pairs reach ± 0" in said
-    assert f"{budget:,} pairs reach" not in said
+    assert f"A budget of {every:,.0f} reaches ± 0" in said
+    assert f"A budget of {budget:,} reaches" not in said
 
 
 @pytest.mark.slow
