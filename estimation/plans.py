@@ -33,7 +33,6 @@ EPS = (
 
 
 USUAL, OTHERWISE = "adaptive", "poisson"
-LEARNED_RATIOS = ("AP", "Rprec")  # of nDCG some cells are worse: docs/decisions/0087
 """The method of a round for which none is chosen, and that where the first one cannot do it."""
 BATCHES, LEAST_BATCH, FEWEST = 10, 10, 60
 """Of those that are chosen: how many batches, how many pairs in one, and how large a budget is from
@@ -404,15 +403,15 @@ def with_budget(plan: RoundPlan, budget: int) -> RoundPlan:
 
 def why_not_usual(plan: RoundPlan) -> str:
     """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
+    able = SAMPLING_METHODS[USUAL].short
     for text in (plan.measure, *plan.reported):
         if not _is_learned(text):
-            return f"Poisson is safer for {text}"
+            return f"{able} rounds do not estimate {text}"
     if plan.budget < FEWEST:
         return f"there is little to learn from fewer than {FEWEST} pairs"
     if plan.budget == plan.batch_size:
         return "there is nothing to learn from in a single batch"
     others = (each for name, each in OPTIONS.items() if name != "method")
-    able = SAMPLING_METHODS[USUAL].short
     for other in others:
         if other.fault(getattr(plan, other.name), method=USUAL):
             return f"{able} rounds cannot do what “{other.label}” says"
@@ -420,10 +419,8 @@ def why_not_usual(plan: RoundPlan) -> str:
 
 
 def _is_learned(text: str) -> bool:
-    """Whether the usual method is never worse for a measure; what is none is told elsewhere."""
+    """Whether the usual method estimates a measure; what is none is told elsewhere."""
     try:
-        measure = parse_measure(text)
+        return SAMPLING_METHODS[USUAL].estimates(parse_measure(text).name)
     except MeasureError:
         return True
-    learned = measure.family == "gain" or measure.name in LEARNED_RATIOS
-    return learned and SAMPLING_METHODS[USUAL].estimates(measure.name)

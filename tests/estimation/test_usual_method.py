@@ -21,6 +21,7 @@ from tests.support.pages import address, text
 from tests.support.rest import client_of
 
 PLAIN = RoundPlan(measure="DCG@10", budget=200)
+SWAPS = {"measure": "#ofSwaps", "reported": "", "prior": "constant", "depth": 4}
 
 
 @pytest.fixture
@@ -45,8 +46,8 @@ def campaign(kept: Kept) -> Campaign:
         ({"budget": 59}, "poisson"),
         ({"measure": "#ofSwaps"}, "poisson"),
         ({"measure": "AP", "reported": ["Rprec"]}, "adaptive"),
-        ({"measure": "nDCG@10"}, "poisson"),
-        ({"reported": ["nDCG@10"]}, "poisson"),
+        ({"measure": "nDCG@10"}, "adaptive"),
+        ({"reported": ["nDCG@10"]}, "adaptive"),
         ({"reported": ["ERR@5"]}, "poisson"),
         ({"measure": "MAE"}, "poisson"),
         ({"interval": "bernstein"}, "poisson"),
@@ -139,7 +140,7 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ({"measure": "nDCG@10"}, "Poisson is safer for nDCG@10"),
+        (SWAPS, "adaptive rounds do not estimate #ofSwaps"),
         ({"budget": 59}, "fewer than 60 pairs"),
         ({"budget": 80, "batch_size": 80}, "in a single batch"),
         ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),
@@ -164,11 +165,12 @@ def test_the_form_falls_back_and_says_why(
 @pytest.mark.parametrize(
     ("before", "typed", "then", "why"),
     [
-        ({"method": "adaptive"}, {"measure": "nDCG@10"}, "poisson", "Poisson is safer for nDCG@10"),
-        ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "AP"}, "adaptive", "one for AP."),
+        ({"method": "adaptive"}, SWAPS, "poisson", "estimate #ofSwaps"),
+        ({"method": "poisson", **SWAPS}, {"measure": "AP", "prior": "rank"}, "adaptive", "for AP."),
         ({"method": "adaptive"}, {"budget": 40}, "poisson", "fewer than 60 pairs"),
         ({"method": "poisson"}, {"measure": "P@10"}, "poisson", ""),
         ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "nDCG@5"}, "poisson", ""),
+        ({"method": "adaptive"}, {"measure": "nDCG@10"}, "adaptive", ""),
         ({"method": "adaptive"}, {"measure": "AP"}, "adaptive", ""),
     ],
 )
