@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Django's command line for evalsite."""
 
+import errno
 import os
+import signal
 import sys
 
 
@@ -28,8 +30,22 @@ def main() -> None:
             raise
         sys.exit(told)
     except BrokenPipeError:  # whoever reads has seen enough, as head has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         sys.exit(1)
+    except KeyboardInterrupt:
+        drop_output()
+        sys.stderr.write("Stopped.\n")
+        sys.exit(128 + signal.SIGINT)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        drop_output()
+        sys.exit(f"Not all could be written: {error}")
+
+
+def drop_output() -> None:
+    """Let Python write what is left to nobody, as it complains where it cannot when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
