@@ -1,5 +1,6 @@
 """Pools in shards: the same pairs, weights and bits as in one pool, however many shards."""
 
+import errno
 import pickle
 from concurrent.futures import Executor
 from pathlib import Path
@@ -165,6 +166,19 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (facts, columns["a"].tolist(), columns["nothing"].tolist()) == ({"x": 1}, [0, 1, 2], [])
     assert seal_of(place) == seal
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
+
+
+def test_a_column_that_does_not_fit_says_why(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, most))
+    try:
+        with pytest.raises(OSError, match="File too large") as refused:
+            write_columns(tmp_path / "place", {}, {"numbers": np.arange(10_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    assert refused.value.errno == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

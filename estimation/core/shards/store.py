@@ -16,6 +16,7 @@ import re
 import shutil
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -230,7 +231,9 @@ def _mapped(path: Path) -> NDArray[Any]:
 
 def _write(path: Path, column: NDArray[Any]) -> str:
     with open(path, "wb") as file:
-        np.save(file, np.ascontiguousarray(column), allow_pickle=False)
+        # Of a file NumPy would say how much it wrote, but not why that was not all.
+        plain = SimpleNamespace(write=file.write)
+        np.lib.format.write_array(plain, np.ascontiguousarray(column), allow_pickle=False)
         file.flush()
         os.fsync(file.fileno())
     return _digest(path)
