@@ -1,5 +1,6 @@
 """Shards on processes: what they return, and what is left when one is killed."""
 
+import signal
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
@@ -81,3 +82,10 @@ def test_errors_of_steps_come_out(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         SerialExecutor().submit(lambda: 1 // 0).result()
     assert SerialExecutor().submit(len, [1, 2]).result() == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_workers_without_a_word() -> None:
+    with open_executor(1) as executor:
+        answer = executor.submit(signal.getsignal, signal.SIGINT).result()
+    assert answer == signal.SIG_DFL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import signal
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -40,5 +41,8 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
         yield SerialExecutor()
     else:
         spawning = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=spawning) as executor:
+        silent = (signal.SIGINT, signal.SIG_DFL)  # by Ctrl-C they end without a word
+        with ProcessPoolExecutor(
+            workers, mp_context=spawning, initializer=signal.signal, initargs=silent
+        ) as executor:
             yield executor
