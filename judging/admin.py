@@ -7,13 +7,18 @@ exception: an admin makes them, sets passwords, and says who may create campaign
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from judging.access import user_of
+from judging.errors import UserError
 from judging.models import (
     ApiToken,
     Assignment,
@@ -57,6 +62,22 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at r
         return False
 
 
+class AccountForm(UserChangeForm):  # type: ignore[type-arg]
+    by: User
+
+    def clean(self) -> dict[str, Any] | None:
+        """Rights are refused for the reasons for which the page of people refuses them."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        names = ("is_organizer", "is_superuser", "is_active")
+        wanted = rights.Rights(*(given[name] for name in names))
+        if wanted != rights.Rights.of(self.instance):
+            try:
+                rights.checked(user=self.instance, by=self.by, rights=wanted)
+            except UserError as error:
+                raise ValidationError(error.message) from None
+        return given
+
+
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     """Accounts. They are made inactive rather than deleted: judgments refer to them."""
@@ -66,7 +87,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("Person", {"fields": ("first_name", "last_name", "email", "invited_by")}),
-        ("Rights", {"fields": ("is_active", "is_organizer", "is_superuser", "is_staff")}),
+        ("Rights", {"fields": ("is_active", "is_organizer", "is_superuser")}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = (
@@ -75,6 +96,14 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     )
     readonly_fields = ("last_login", "date_joined", "invited_by")
     filter_horizontal = ()
+    form = AccountForm
+
+    def get_form(  # type: ignore[override]  # the signature of Django's own
+        self, request: HttpRequest, obj: Any = None, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, **kwargs)
+        form.by = user_of(request)
+        return form
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """What blocking ends, and the entry of other rights, are here as they are elsewhere."""
@@ -82,9 +111,18 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
             super().save_model(request, obj, form, change)
             return
         before = rights.Rights.of(User.objects.get(pk=obj.pk))
+        obj.is_staff = obj.is_superuser
         rights.end_if_blocked(obj, before)
         super().save_model(request, obj, form, change)
         rights.record(user=obj, by=user_of(request), before=before)
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """Their own they change where the old one is asked for, and cannot be switched off."""
+        if self.get_object(request, unquote(id)) == user_of(request):
+            return redirect("password")
+        return super().user_change_password(request, id, form_url)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

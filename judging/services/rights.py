@@ -33,6 +33,23 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
 
     Whoever is blocked is signed out, and their keys are void, also if they are let in again.
 
+    Raises UserError as `checked` does.
+    """
+    with transaction.atomic():
+        row = checked(user=user, by=by, rights=rights)
+        before = Rights.of(row)
+        if rights == before:
+            return False
+        row.is_organizer, row.is_active = rights.creates, rights.active
+        row.is_superuser = row.is_staff = rights.admin
+        row.save(update_fields=[*SAVED, *(EPOCHS if end_if_blocked(row, before) else [])])
+        record(user=row, by=by, before=before)
+    return True
+
+
+def checked(*, user: User, by: User, rights: Rights) -> User:
+    """The account, locked by the transaction around, if it may be given these rights.
+
     Nobody changes whether they are an admin or may sign in themselves, so that whoever changes
     rights still can, and an admin is left. Accounts of all admins are locked: of two who take
     each other's rights the second has none any more.
@@ -43,32 +60,25 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
     if user.username == QRELS:
         message = "Nobody signs in by this name: grades from uploaded qrels stand under it."
         raise UserError("no_account", message, status=409)
-    with transaction.atomic():
-        locked = {
-            row.pk: row
-            for row in User.objects.select_for_update()
-            .filter(pk__in=[user.pk, *_admins()])
-            .order_by("pk")
-        }
-        acting, row = locked.get(by.pk), locked[user.pk]
-        if acting is None or not (acting.is_superuser and acting.is_active):
-            raise UserError("not_an_admin", "You are no admin any more.", status=403)
-        before = Rights.of(row)
-        if row.is_guest and (rights.creates or rights.admin):
-            members.refuse_guest(row)
-        if row == acting and (rights.admin, rights.active) != (before.admin, before.active):
-            message = (
-                "You cannot block yourself, nor end being an admin: another admin can. "
-                "Nothing was changed."
-            )
-            raise UserError("own_rights", message, status=409)
-        if rights == before:
-            return False
-        row.is_organizer, row.is_active = rights.creates, rights.active
-        row.is_superuser = row.is_staff = rights.admin
-        row.save(update_fields=[*SAVED, *(EPOCHS if end_if_blocked(row, before) else [])])
-        record(user=row, by=by, before=before)
-    return True
+    locked = {
+        row.pk: row
+        for row in User.objects.select_for_update()
+        .filter(pk__in=[user.pk, *_admins()])
+        .order_by("pk")
+    }
+    acting, row = locked.get(by.pk), locked[user.pk]
+    if acting is None or not (acting.is_superuser and acting.is_active):
+        raise UserError("not_an_admin", "You are no admin any more.", status=403)
+    before = Rights.of(row)
+    if row.is_guest and (rights.creates or rights.admin):
+        members.refuse_guest(row)
+    if row == acting and (rights.admin, rights.active) != (before.admin, before.active):
+        message = (
+            "You cannot block yourself, nor end being an admin: another admin can. "
+            "Nothing was changed."
+        )
+        raise UserError("own_rights", message, status=409)
+    return row
 
 
 def end_if_blocked(user: User, before: Rights) -> bool:

@@ -69,6 +69,61 @@ def in_the_administration(by: User, of: User, active: bool) -> None:
     assert client.post(there, sent | ({"is_active": "on"} if active else {})).status_code == 302
 
 
+def rights_sent(of: User, **changed: bool) -> dict[str, str]:
+    """What the form of an account under ``/admin/`` sends, with boxes ticked or not."""
+    sent = {"username": of.username, "email": of.email}
+    for name in ("last_login", "date_joined"):
+        sent |= {f"{name}_0": "2026-01-01", f"{name}_1": "12:00:00"}
+    boxes = {name: getattr(of, name) for name in ("is_active", "is_organizer", "is_superuser")}
+    return sent | {name: "on" for name, ticked in (boxes | changed).items() if ticked}
+
+
+@pytest.mark.parametrize("box", ["is_active", "is_superuser"])
+def test_nobody_blocks_themselves_in_the_administration(box: str) -> None:
+    by, other = admin(), factories.user("other", is_superuser=True, is_staff=True)
+    client = Client()
+    client.force_login(by)
+    there = reverse("admin:judging_user_change", args=[by.pk])
+    refused = client.post(there, rights_sent(by, **{box: False}))
+    assert refused.status_code == 200
+    assert "You cannot block yourself" in text(refused)
+    by.refresh_from_db()
+    assert (by.is_active, by.is_superuser, by.is_staff) == (True, True, True)
+
+    assert client.post(there, rights_sent(by, is_organizer=True)).status_code == 302
+    of_other = reverse("admin:judging_user_change", args=[other.pk])
+    assert client.post(of_other, rights_sent(other, **{box: False})).status_code == 302
+    other.refresh_from_db()
+    by.refresh_from_db()
+    assert (by.is_organizer, by.is_superuser, by.is_staff) == (True, True, True)
+    assert not getattr(other, box)
+    assert other.is_staff == other.is_superuser
+
+
+@pytest.mark.parametrize("written", ["{}", "0{}"])
+def test_nobody_takes_away_their_own_password_in_the_administration(written: str) -> None:
+    by, other = admin(), factories.user("other")
+    client = Client()
+    client.force_login(by)
+    sent = {"usable_password": "false", "unset-password": "Disable"}
+    for of in (by, other):
+        there = reverse("admin:auth_user_password_change", args=[written.format(of.pk)])
+        client.post(there, sent)
+        of.refresh_from_db()
+        assert of.has_usable_password() == (of == by)
+
+
+def test_a_guest_gets_no_rights_in_the_administration() -> None:
+    by, guest = admin(), factories.user("guest", is_guest=True)
+    client = Client()
+    client.force_login(by)
+    there = reverse("admin:judging_user_change", args=[guest.pk])
+    refused = client.post(there, rights_sent(guest, is_organizer=True))
+    assert refused.status_code == 200
+    guest.refresh_from_db()
+    assert not guest.is_organizer
+
+
 def on_the_page(by: User, of: User, active: bool) -> None:
     client, there = page(by, of)
     client.post(there, {"active": "on"} if active else {})
