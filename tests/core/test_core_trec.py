@@ -3,6 +3,7 @@
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,20 @@ def test_qrels_keep_every_judgment(tmp_path: Path) -> None:
 def test_what_is_wrong_in_qrels_is_named(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(TrecError, match=message):
         read_qrels(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("depth", [0, -1, 1.5, float("nan"), [1], "1", True])
+def test_depths_that_are_none_are_refused(tmp_path: Path, depth: Any) -> None:
+    (tmp_path / "r").write_text("1 Q0 d1 1 2.0 r\n")
+    with pytest.raises(TrecError, match=r"^depth must be a whole number of at least 1"):
+        read_runs(tmp_path / "r", depth=depth)
+
+
+@pytest.mark.parametrize("below_zero", [-1, 0.5, float("nan"), "0", 51])
+def test_grades_that_are_none_are_refused(tmp_path: Path, below_zero: Any) -> None:
+    (tmp_path / "file").write_text("1 0 a -1\n")
+    with pytest.raises(TrecError, match=r"^below_zero must be a whole number between 0 and 50"):
+        read_qrels(tmp_path / "file", below_zero=below_zero)
 
 
 def test_labels_are_those_of_wanted_pairs() -> None:

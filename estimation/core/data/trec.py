@@ -29,7 +29,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import IntArray, frozen, listed
+from ..arrays import IntArray, check_whole, frozen, listed
+from ..measures.kinds import MAX_GRADE
 from .qrels import Qrels, SampledQrels
 from .ranked_lists import PoolError, RankedLists, rank_lines
 from .trec_lines import TrecError, TrecLines
@@ -69,8 +70,8 @@ def read_runs(
     Raises
     ------
     TrecError
-        If a file cannot be read or a line is no line of a run, a docno comes twice in a topic, or
-        two files have runs of one tag.
+        If a file cannot be read or a line is no line of a run, a docno comes twice in a topic, two
+        files have runs of one tag, or the depth is no whole number of at least 1.
 
     Examples
     --------
@@ -78,6 +79,8 @@ def read_runs(
     >>> len(runs), runs["bm25"].docnos[:2].tolist()
     (20, [b'str.count', b'inspect.indentsize'])
     """
+    if depth is not None:
+        check_whole(depth, name="depth", error=TrecError)
     if isinstance(places, Mapping):
         named = {tag: [_ranked(Path(place), depth, tag)] for tag, place in places.items()}
         return {tag: run for tag, (runs,) in sorted(named.items()) for run in runs.values()}
@@ -213,7 +216,10 @@ def read_strata(place: Place) -> SampledQrels:
 
 
 def _negative(grade: IntArray, instead: int | None) -> IntArray:
-    return grade if instead is None else np.where(grade < 0, instead, grade)
+    if instead is None:
+        return grade
+    check_whole(instead, name="below_zero", least=0, most=MAX_GRADE, error=TrecError)
+    return np.where(grade < 0, instead, grade)
 
 
 # ---------------------------------------------------------------------- files and their runs
