@@ -2,6 +2,7 @@
 """Django's command line for evalsite."""
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ def main() -> None:
         sys.exit(
             "Django is not installed for this Python: use .venv/bin/python (make run makes it)."
         )
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as errors are: names may be of any script
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()

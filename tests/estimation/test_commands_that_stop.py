@@ -1,4 +1,4 @@
-"""Commands that are stopped, or whose output nobody can keep: a sentence, and no traceback."""
+"""Commands that are stopped, or whose output nobody can keep or read: no tracebacks."""
 
 import signal
 import subprocess
@@ -44,3 +44,20 @@ def test_ctrl_c() -> None:
         check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "Stopped.\n")
+
+
+@pytest.mark.slow
+def test_names_that_the_encoding_of_the_output_lacks(tmp_path: Path) -> None:
+    folder = write_collection(tmp_path)
+    other = folder / "runs" / "delta.run"
+    other.write_text("1 Q0 d1 1 1.0 d\N{GREEK SMALL LETTER DELTA}\n", encoding="utf-8")
+    command = [
+        sys.executable, "manage.py", "shards", str(tmp_path / "\N{GREEK SMALL LETTER DELTA}"),
+        str(other), "--qrels", str(folder / "qrels.txt"), "--workers", "0",
+    ]  # fmt: skip
+    env = base_environment(tmp_path / "data", PYTHONIOENCODING="ascii")
+    done = subprocess.run(
+        command, cwd=REPO, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{tmp_path}/\\u03b4/values.tsv: 3 rows" in done.stdout
