@@ -112,6 +112,8 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
             return
         before = rights.Rights.of(User.objects.get(pk=obj.pk))
         obj.is_staff = obj.is_superuser
+        if "email" in form.changed_data:
+            obj.address_confirmed = False  # by its owner: links for a password go there
         rights.end_if_blocked(obj, before)
         super().save_model(request, obj, form, change)
         rights.record(user=obj, by=user_of(request), before=before)

@@ -113,6 +113,25 @@ def test_nobody_takes_away_their_own_password_in_the_administration(written: str
         assert of.has_usable_password() == (of == by)
 
 
+def test_an_address_that_an_admin_writes_down_is_not_confirmed() -> None:
+    by = admin()
+    ann, ben = (
+        factories.user(name, email=f"{name}@example.org", address_confirmed=True)
+        for name in ("ann", "ben")
+    )
+    client = Client()
+    client.force_login(by)
+    there = reverse("admin:judging_user_change", args=[ann.pk])
+    assert client.post(there, rights_sent(ann, is_organizer=True)).status_code == 302
+    ann.refresh_from_db()
+    assert ann.address_confirmed
+    for address in ("other@example.org", "Ben@example.org"):
+        assert client.post(there, rights_sent(ann) | {"email": address}).status_code == 302
+        ann.refresh_from_db()
+        assert (ann.email, ann.address_confirmed) == (address, False)
+    assert resets.asked_for("ben@example.org") == ben
+
+
 def test_a_guest_gets_no_rights_in_the_administration() -> None:
     by, guest = admin(), factories.user("guest", is_guest=True)
     client = Client()
