@@ -101,3 +101,7 @@ def test_what_is_no_folder_and_no_manifest_is_said_in_one_line(
             call_command(command, tmp_path / "file")
     with pytest.raises(CommandError, match="it is no JSON"):
         call_command("restore", tmp_path)
+    for other in ("null", "[]", '{"name": "a web page"}'):
+        (tmp_path / "manifest.json").write_text(other)
+        with pytest.raises(CommandError, match=r"is no backup: its manifest\.json is of"):
+            call_command("restore", tmp_path)

@@ -198,11 +198,13 @@ def _digest(path: Path) -> str:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest: Any = json.loads((folder / MANIFEST).read_text("utf-8"))
     except FileNotFoundError:
         raise BackupError(f"{folder} is no whole backup: it has no {MANIFEST}.") from None
     except ValueError:
         raise BackupError(f"{folder / MANIFEST} was changed: it is no JSON.") from None
+    if not isinstance(manifest, dict) or not {"format", "tables"} <= manifest.keys():
+        raise BackupError(f"{folder} is no backup: its {MANIFEST} is of something else.")
     if manifest["format"] != FORMAT:
         raise BackupError(f"{folder} has the format {manifest['format']}, expected {FORMAT}.")
     for label, told in manifest["tables"].items():
