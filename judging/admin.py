@@ -82,7 +82,7 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     """Accounts. They are made inactive rather than deleted: judgments refer to them."""
 
-    list_display = ("username", "is_organizer", "is_superuser", "is_active", "last_login")
+    list_display = ("user_name", "is_organizer", "is_superuser", "is_active", "last_login")
     list_filter = ("is_organizer", "is_superuser", "is_active")
     fieldsets = (
         (None, {"fields": ("username", "password")}),
@@ -97,6 +97,15 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     readonly_fields = ("last_login", "date_joined", "invited_by")
     filter_horizontal = ()
     form = AccountForm
+
+    @admin.display(description="User name", ordering="username")
+    def user_name(self, obj: User) -> str:
+        return obj.username
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "username":
+            kwargs["label"] = "User name"
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_form(  # type: ignore[override]  # the signature of Django's own
         self, request: HttpRequest, obj: Any = None, **kwargs: Any

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, UsernameField
 from django.forms import BaseFormSet, formset_factory
 
 from judging import selectors
@@ -28,6 +28,8 @@ def blame(form: forms.Form, error: UserError) -> None:
 
 class SignInForm(AuthenticationForm):
     """Django's form, with the service that counts tries."""
+
+    username = UsernameField(label="User name", widget=forms.TextInput(attrs={"autofocus": True}))
 
     def clean(self) -> dict[str, Any]:
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")

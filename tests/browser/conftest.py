@@ -26,7 +26,7 @@ def demo() -> Iterator[Site]:
 
 def sign_in(page: Page, site: Site, username: str, password: str = DEMO_PASSWORD) -> None:
     page.goto(f"{site.url}/sign-in/")
-    page.get_by_label("Username").fill(username)
+    page.get_by_label("User name").fill(username)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{site.url}/")

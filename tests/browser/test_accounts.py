@@ -58,7 +58,7 @@ def device(page: Page) -> tuple[CDPSession, str]:
 
 def give_password(page: Page, site: Site, name: str, then: str = "") -> None:
     page.goto(f"{site.url}/sign-in/")
-    page.get_by_label("Username").fill(name)
+    page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(f"{site.url}/{then}")
@@ -213,7 +213,7 @@ def test_a_forgotten_password_is_set_by_a_letter(
     page.get_by_label("Password again").fill("another-horse-8")
     page.get_by_role("button", name="Set the password").click()
     expect(page.get_by_text("Your password is set.")).to_be_visible()
-    page.get_by_label("Username").fill("erna")
+    page.get_by_label("User name").fill("erna")
     page.get_by_label("Password").fill("another-horse-8")
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(f"{named.url}/")

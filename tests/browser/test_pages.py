@@ -241,6 +241,6 @@ def test_what_violates_the_policy_is_noticed(
 
     page.route(f"{demo.url}/sign-in/", careless)
     page.goto(f"{demo.url}/sign-in/")
-    expect(page.get_by_label("Username")).to_be_visible()
+    expect(page.get_by_label("User name")).to_be_visible()
     assert any("CSP violation: style-src" in each for each in console_errors), console_errors
     console_errors.clear()

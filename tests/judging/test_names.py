@@ -214,3 +214,14 @@ def test_many_ways_to_write_one_name_at_once_make_one_account() -> None:
     outcomes = at_once([lambda n=name: add(made, n) for name in ("ann", "ANN", "Ann", "aNN") * 2])
 
     assert {each.pk for each in outcomes} == {User.objects.exclude(pk=made.created_by_id).get().pk}
+
+
+def test_pages_call_a_user_name_by_one_name() -> None:
+    client = Client()
+    pages = [client.get(reverse("sign-in"))]
+    client.force_login(User.objects.create_superuser("root"))
+    pages += [client.get(reverse(f"admin:judging_user_{name}")) for name in ("changelist", "add")]
+    for page in pages:
+        told = page.content.decode()
+        assert "User name" in told
+        assert ">Username" not in told
