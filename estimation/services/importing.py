@@ -76,6 +76,17 @@ def _found(folder: Path) -> Iterator[FoundFile]:
             yield FoundFile(kind, min(paths, key=_preference))
 
 
+def left_out(folder: Path) -> Iterator[str]:
+    """What one would think is read, and is not, with the reason."""
+    found = list(_found(folder))
+    for kind, pattern in PATTERNS:
+        taken = [each.path for each in found if each.kind == kind]
+        for path in sorted({*folder.glob(pattern)} - {*taken}):
+            if not path.name.startswith("."):
+                why = f"{taken[0].name} is read" if taken and path.is_file() else "it is no file"
+                yield f"{path.relative_to(folder)}: {why}"
+
+
 def _preference(path: Path) -> tuple[int, str]:
     """Of several files of one kind the one with the most structure is taken."""
     suffix = path.name.removesuffix(".gz")
@@ -176,7 +187,7 @@ SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 def _grades_of_qrels(folder: Path) -> list[dict[str, str]]:
     """A scale up to the highest grade of the qrels, if there are any."""
-    paths = sorted(folder.glob("qrels.*"))
+    paths = [each.path for each in _found(folder) if each.kind == Upload.Kind.QRELS]
     if not paths:
         return list(campaigns.DEFAULT_GRADES)
     highest = 1

@@ -51,6 +51,22 @@ def test_hidden_files_are_no_runs(folder: Path) -> None:
     assert imported(folder).runs.count() == 6
 
 
+def test_what_is_not_read_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Documents in several files, say: without a word the later ones would have no text."""
+    for number in (1, 2):
+        (folder / f"docs.{number}.jsonl").write_text(f'{{"docno": "n{number}", "text": "x"}}\n')
+    (folder / "qrels.old").mkdir()
+    (folder / "runs" / "more").mkdir()
+    (folder / "runs" / ".hidden").touch()
+    assert imported(folder).documents.count() == 1
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+    assert told == [
+        "left out: docs.2.jsonl: docs.1.jsonl is read",
+        "left out: runs/more: it is no file",
+        "left out: qrels.old: it is no file",
+    ]
+
+
 @pytest.mark.parametrize(("number", "said"), [(1, "1 file was"), (2, "2 files were")])
 def test_files_that_are_rejected_are_counted(number: int, said: str, folder: Path) -> None:
     for name in "xyz"[:number]:

@@ -43,6 +43,8 @@ class Command(BaseCommand):
             )
         except UserError as error:
             raise CommandError(error.message) from None
+        for each in importing.left_out(folder):
+            self.stdout.write(f"left out: {each}")
         if campaign is None:
             rejected = sum(upload.state != Upload.State.ACCEPTED for upload in uploads)
             files = "1 file was" if rejected == 1 else f"{rejected} files were"
