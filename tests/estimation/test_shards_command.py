@@ -96,6 +96,30 @@ def test_what_would_be_passed_over_is_refused(
         call_command("shards", *map(str, [tmp_path / "results", files / "run0.run", *asked]))
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--measure", "Q@10"], "'Q' is not a known measure"),
+        (["--design-measure", "Q@10", "--budget", 5], "'Q' is not a known measure"),
+        (["--qrels", "{files}/run0.run"], r"run0\.run, line 1: expected 4 fields"),
+        (["--judged", "{files}/nowhere", "--budget", 5], "nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said_before_runs_are_read(
+    files: Path, tmp_path: Path, asked: list[object], told: str
+) -> None:
+    given = [str(each).format(files=files) for each in asked]
+    with pytest.raises(CommandError, match=told):
+        shards(tmp_path / "results", files / "run0.run", *given)
+    assert not (tmp_path / "results" / "runfilelines").exists()
+
+
+def test_a_run_that_is_named_twice_is_refused_by_its_file(files: Path, tmp_path: Path) -> None:
+    run = files / "run0.run"
+    with pytest.raises(CommandError, match=f"^{run} has the same content as {run}"):
+        shards(tmp_path / "results", run, files / "run1.run", run)
+
+
 @pytest.mark.slow
 def test_work_goes_on_when_workers_end(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,7 +88,18 @@ class Command(BaseCommand):
 
     def _work(self, executor: Executor, options: dict[str, Any]) -> None:
         root = options["folder"]
-        inputs = do_steps(executor, [RunFileLines(root, *_named(path)) for path in options["run"]])
+        measures = [
+            parse_measure(text) for text in options["measure"] or ("P@10", "nDCG@100", "AP")
+        ]
+        design_measure = parse_measure(options["design_measure"])
+        runs = _different(options["run"])
+        # What people judged is little, and read first: runs may take hours.
+        judged = {
+            name: do_steps(executor, [QrelsFileLines(root, *_named(options[name]))])
+            for name in ("qrels", "judged")
+            if options[name]
+        }
+        inputs = do_steps(executor, [RunFileLines(root, *named) for named in runs])
         pool = build_shards(
             executor, root, inputs, shards=options["shards"], depth=options["depth"]
         )
@@ -97,23 +108,21 @@ class Command(BaseCommand):
             f"{pool.pairs} pairs and {pool.entries} entries of {len(frame.topics)} topics and "
             f"{len(frame.runs)} runs"
         )
-        measures = [
-            parse_measure(text) for text in options["measure"] or ("P@10", "nDCG@100", "AP")
-        ]
-        if options["qrels"]:
-            self._evaluate(executor, root, pool, options["qrels"], measures)
+        if "qrels" in judged:
+            self._evaluate(executor, root, pool, judged["qrels"], measures)
         if options["budget"] is not None:
-            self._sample(executor, root, pool, measures, options)
+            sample = self._sample(executor, root, pool, measures, design_measure, options)
+            if "judged" in judged:
+                self._estimate(executor, root, pool, sample, measures, judged["judged"])
 
     def _evaluate(
         self,
         executor: Executor,
         root: Place,
         pool: ShardedPool,
-        qrels: Path,
+        judgments: Sequence[Place],
         measures: Sequence[Measure],
     ) -> None:
-        judgments = do_steps(executor, [QrelsFileLines(root, *_named(qrels))])
         values = evaluate_shards(executor, pool, judgments, measures=measures).mean(axis=1)
         rows = [
             (tag, measure, repr(value))
@@ -128,13 +137,14 @@ class Command(BaseCommand):
         root: Place,
         pool: ShardedPool,
         measures: Sequence[Measure],
+        design_measure: Measure,
         options: dict[str, Any],
-    ) -> None:
+    ) -> ShardedSample:
         design = design_shards(
             executor,
             pool,
             goal=Goal(options["goal"], pool.frame.runs),
-            measure=parse_measure(options["design_measure"]),
+            measure=design_measure,
             budget=options["budget"],
             batch_size=options["batch_size"] or options["budget"],
             prior=options["prior"],
@@ -145,8 +155,7 @@ class Command(BaseCommand):
         self._write(
             root / "sample.tsv", ("topic", "docno", "batch", "probability"), _rows(pool, sample)
         )
-        if options["judged"]:
-            self._estimate(executor, root, pool, sample, measures, options["judged"])
+        return sample
 
     def _estimate(
         self,
@@ -155,9 +164,8 @@ class Command(BaseCommand):
         pool: ShardedPool,
         sample: ShardedSample,
         measures: Sequence[Measure],
-        judged: Path,
+        judgments: Sequence[Place],
     ) -> None:
-        judgments = do_steps(executor, [QrelsFileLines(root, *_named(judged))])
         rows = []
         for measure in measures:
             if measure.family != "gain":
@@ -185,6 +193,17 @@ def _rows(pool: ShardedPool, sample: ShardedSample) -> Iterable[tuple[object, ..
     columns = (sample.topic, sample.docno, sample.batch, sample.probability)
     for topic, docno, batch, chance in zip(*(each.tolist() for each in columns), strict=True):
         yield pool.frame.topics[topic], docno.decode(), batch, repr(chance)
+
+
+def _different(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """The files, none of them twice: that every docno comes twice would name no file."""
+    named = [_named(path) for path in paths]
+    first: dict[str, Path] = {}
+    for path, (_, digest) in zip(paths, named, strict=True):
+        if digest in first:
+            raise CommandError(f"{path} has the same content as {first[digest]}.")
+        first[digest] = path
+    return named
 
 
 def _named(path: Path) -> tuple[Path, str]:
