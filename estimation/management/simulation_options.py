@@ -158,6 +158,8 @@ def _names(option: str, text: object, accepted: Sequence[str]) -> tuple[str, ...
 
 
 def _whole(option: str, text: object) -> int:
+    if re.fullmatch(r"[1-9][0-9]{9,}", str(text)):
+        raise CommandError(f"{option} must be at most 999999999, not {text!r}.")
     if not re.fullmatch(r"[0-9]{1,9}", str(text)) or int(str(text)) < 1:
         raise CommandError(f"{option} must be a whole number of at least 1, not {text!r}.")
     return int(str(text))

@@ -319,6 +319,7 @@ METHOD_NAMES = (
         (["--budget-unit", "euros"], "--budget-unit must be one of draws, pairs, not 'euros'"),
         (["--trials", "0"], "--trials must be a whole number of at least 1, not '0'"),
         (["--trials", "1.5"], "--trials must be a whole number of at least 1, not '1.5'"),
+        (["--depth", "9" * 10], "--depth must be at most 999999999, not '9999999999'"),
         (["--depth", "5"], "--depth must be at least the cutoff of DCG@8, not 5"),
         (["--labels-per-pair", "-1"], "--labels-per-pair must be .* at least 1, not '-1'"),
         (["--assessor-noise", "2"], "--assessor-noise must be a number between 0 and 1, not '2'"),
