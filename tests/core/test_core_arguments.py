@@ -51,6 +51,20 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: core.pool_runs(RUNS, depth=3, topics=["3"]), "topics 3; they have the topics 1, 2"),
     (lambda: core.pool_runs(RUNS, depth=3, judged={}), "judged must be Qrels (see read_qrels)"),
     (lambda: core.make_design(RUNS, measure="P@3", budget=3), "pool must be Pool (see pool_runs)"),
+    (lambda: core.preference_pool(RUNS, depth=2), "pool must be Pool (see pool_runs), not a dict"),
+    (lambda: QRELS.labels(RUNS), "pool must be Pool (see pool_runs), not a dict"),
+    (
+        lambda: core.carry_over(DRAWN, RUNS, larger=POOL, like=DESIGN),
+        "pool must be Pool (see pool_runs), not a dict",
+    ),
+    (
+        lambda: core.carry_over(DRAWN, POOL, larger=RUNS, like=DESIGN),
+        "pool must be Pool (see pool_runs), not a dict",
+    ),
+    (
+        lambda: core.carry_over(DRAWN, POOL, larger=POOL, like=DRAWN),
+        "like must be Design (see make_design), not a PairRound",
+    ),
     (lambda: designed(measure=10), "A measure is written like"),
     (lambda: designed(budget="3"), "budget must be a number, not '3'"),
     (lambda: designed(costs=[1.0, 2.0]), "costs must hold one number per pair, 7, not (2,)"),

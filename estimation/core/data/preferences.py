@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import BytesArray, Int32Array, IntArray, check_whole, frozen
+from ..arrays import BytesArray, Int32Array, IntArray, check_whole, frozen, kind_of
 from .pool import Pool
 from .ranked_lists import PoolError
 
@@ -45,6 +45,8 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
     >>> len(preference_pool(pool, depth=3))
     3
     """
+    if not isinstance(pool, Pool):
+        raise PoolError(f"pool must be Pool (see pool_runs), not {kind_of(pool)}")
     if pool.is_of_preferences:
         raise PoolError("the pool is one of pairs of documents already")
     check_whole(depth, name="depth", least=2, most=pool.depth, error=PoolError)

@@ -149,6 +149,8 @@ def _rows(grades: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[bytes, byte
 
 def find_rows(pool: Pool, topic: BytesArray, docno: BytesArray) -> IntArray:
     """Return which pair of a pool of documents each (topic, docno) is; -1 for none of it."""
+    if not hasattr(pool, "is_of_preferences"):
+        raise PoolError(f"pool must be Pool (see pool_runs), not {kind_of(pool)}")
     if pool.is_of_preferences:
         raise PoolError("judgments of documents have no place in a pool of preferences")
     names = np.array([each.encode() for each in pool.topics], dtype=np.bytes_)

@@ -11,7 +11,7 @@ from ..rounds.combining import CombiningError, part_over, union_of
 from ..sampling.designs import Design, DesignError
 from ..sampling.methods import with_option
 from ..sampling.top_up import top_up as fill_up
-from .arguments import check_seeds
+from .arguments import check_kind, check_pool, check_seeds
 from .names import check_of_pairs
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def carry_over(drawn: PairRound, pool: Pool, *, larger: Pool, like: Design) -> P
     True
     """
     check_of_pairs([drawn], having="with_earlier")
+    check_pool(pool)
+    check_pool(larger)
+    check_kind(like, Design, name="like", see="make_design", error=DesignError)
     return part_over(drawn, pool=pool, joined=larger, like=like)
 
 
