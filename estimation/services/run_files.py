@@ -1,5 +1,6 @@
 """The loader of run files, a kind of upload: a run, or a new version of one."""
 
+import unicodedata
 from dataclasses import replace
 
 from estimation.formats.runs import RunFile, read_run
@@ -39,7 +40,22 @@ def _new(reading: Reading, run: RunFile) -> Load:
     if reading.campaign.runs.filter(tag=run.tag).exists():
         message = f"The campaign has a run “{run.tag}” already. To replace it, open its page."
         reading.problems.error(None, "tag", message)
+    elif alike := _that_look_alike(reading, run.tag):
+        message = (
+            f"the run {show(run.tag)} is another one than {show(alike[0])}: their names differ "
+            "only in case, or in the code of letters that look the same"
+        )
+        reading.problems.warning(None, "tag", message)
     return lambda: _create(reading, run)
+
+
+def _that_look_alike(reading: Reading, tag: str) -> list[str]:
+    tags = reading.campaign.runs.order_by("tag").values_list("tag", flat=True)
+    return [each for each in tags if _look(each) == _look(tag)]
+
+
+def _look(tag: str) -> str:
+    return unicodedata.normalize("NFKC", tag).casefold()
 
 
 def _version(reading: Reading, old: Run, run: RunFile, named: RunFile) -> Load:

@@ -483,3 +483,16 @@ def test_large_numbers_are_grouped_as_everywhere(campaign: Campaign, organizer: 
     assert "1,234 pairs, 5,678 labels" in text(organizer.get(address("reports", campaign, 1)))
     campaign.batches.update(pair_count=2_468)
     assert "2,468" in text(organizer.get(address("live-batches", campaign, 1)))
+
+
+@pytest.mark.parametrize(
+    ("tag", "warned"), [("RUN2", True), ("ｒｕｎ２", True), ("run2b", False), ("rün2", False)]
+)
+def test_a_run_whose_name_looks_like_another_one_is_warned_of(
+    campaign: Campaign, tag: str, warned: bool
+) -> None:
+    upload = factories.stored_upload(campaign, lines_of("run2", tag), name="x.run", kind="run")
+    assert upload.state == Upload.State.ACCEPTED
+    said = [each["message"] for each in upload.warnings if each["field"] == "tag"]
+    assert len(said) == warned
+    assert all(f"{tag!r} is another one than 'run2'" in each for each in said)
