@@ -51,7 +51,10 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
     best, ranking = forecast.of_best(), forecast.of_ranking()
     share = f"nine tenths of the {forecast.differences:,} differences between two runs"
     decided, which = f"{share} are decided", "which run is the best"
-    if forecast.steps[0].decided >= forecast.differences:
+    if forecast.differences == 1:
+        share = "the one difference between two runs"
+        decided = f"{share} is decided"
+    elif forecast.steps[0].decided >= forecast.differences:
         decided = f"all {forecast.differences:,} differences between two runs are decided"
     of_best, of_share = "the best run is decided", decided
     if forecast.steps[0].enough is not None:

@@ -133,6 +133,17 @@ def test_words_for_every_state(judged: Round) -> None:
     assert (best.chance, ranking.chance) == (0.0, None)
 
 
+@pytest.mark.parametrize(
+    ("decided", "begins"),
+    [(1.0, "The one difference between two runs is decided."),
+     (0.0, "Not even the whole pool is foretold to decide the ranking (the one difference betw")],
+)  # fmt: skip
+def test_two_runs_have_one_difference(judged: Round, decided: float, begins: str) -> None:
+    step = Foretold(1, 100.0, 1.0, decided, decided)
+    ranking = said(judged, Forecast(1, 1, (step,)))[1]
+    assert ranking.text.startswith(begins)
+
+
 def test_words_where_futures_differ(judged: Round) -> None:
     judged.labels, judged.extra_share = 1, 0.0
 
