@@ -29,6 +29,8 @@ class Validity:
 
 def anytime(look: Look, *, confidence: float = CONFIDENCE) -> Validity:
     """Of a round that has batches left, or whose last one might not have come."""
+    if look.planned == 1:  # the only look has all of the error: a rule has cost nothing
+        return at_the_end(1, confidence=confidence)
     others = "that has ended as planned" if look.number < look.planned else "without a rule to stop"
     why = (
         f"Valid at every look: intervals, verdicts and possible ranks keep their "
@@ -39,12 +41,12 @@ def anytime(look: Look, *, confidence: float = CONFIDENCE) -> Validity:
     return Validity(ANYTIME, look.number, look.planned, why)
 
 
-def at_the_end(looks: int) -> Validity:
+def at_the_end(looks: int, *, confidence: float = CONFIDENCE) -> Validity:
     """Of a round of which all batches are complete."""
     batches = "its only batch" if looks == 1 else f"its {looks} batches"
     why = (
         f"Valid at this look: intervals, verdicts and possible ranks have their "
-        f"{_percent(CONFIDENCE)} at the end that was planned before the draw, after {batches}; "
+        f"{_percent(confidence)} at the end that was planned before the draw, after {batches}; "
         "they make no allowance for having looked before."
     )
     return Validity(FIXED, None, looks, why)

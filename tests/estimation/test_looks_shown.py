@@ -255,6 +255,18 @@ def test_answers_and_files_say_it_in_a_field(judged: Round, campaign: Campaign) 
     assert str(last[0]["why"]).startswith(AT_THE_END)
 
 
+@pytest.mark.slow
+def test_a_rule_of_a_round_of_one_batch_has_cost_nothing(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """Its only look has all of the error, as that of a round without a rule."""
+    row = evaluation.drawn(campaign, budget=30, batch_size=30, stop_when="best", extra_share=0.0)
+    shown = to_the_end(row, campaign)
+    assert intervals(shown) == expected(evaluated(row, None))
+    assert validity_of(shown).why.startswith(f"{AT_THE_END}its only batch;")
+    assert AT_EVERY not in text(organizer.get(address("live", campaign, 1)))
+
+
 # ------------------------------------------------------------------- the judged collection
 
 
