@@ -12,7 +12,7 @@ from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
 from estimation.work import QUALITY
-from judging.models import Campaign, WorkerHeartbeat
+from judging.models import Batch, Campaign, WorkerHeartbeat
 from judging.services import jobs, steward
 from tests.support import evaluation, factories, unknown
 from tests.support.pages import (
@@ -44,6 +44,18 @@ def test_live_before_the_first_batch_says_what_happens_next(
     assert re.search(r"0 of the \d+ pairs of the first batch are judged", said)
     for name in TABS:
         assert organizer.get(address(name, campaign, 1)).status_code == 200
+
+
+@pytest.mark.slow
+def test_a_batch_is_in_the_numbers_when_they_are_computed(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, 1)
+    assert "Batch 1 of 3 in the numbers" in text(organizer.get(there))
+    batch = judged.round_batches.get(number=2).batch
+    batch.state = Batch.State.COMPLETE
+    batch.save()
+    assert "Batch 1 of 3 in the numbers" in text(organizer.get(there))
 
 
 @pytest.mark.slow
