@@ -90,8 +90,9 @@ def _few_relevant(table: RankingTable) -> list[Finding]:
         return []
     if all(row.low == row.high for row in table.known):  # everything is judged
         return []
+    documents = f"{found:g} relevant document{'' if found == 1 else 's'}"
     text = (
-        f"{table.measure} rests on {found:g} relevant documents found per topic; below about "
+        f"{table.measure} rests on {documents} found per topic; below about "
         f"{enough} its intervals can be too short."
     )
     return [Finding(LIMIT, text)]

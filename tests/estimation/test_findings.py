@@ -111,6 +111,16 @@ def test_one_run_and_none_have_nothing_to_compare() -> None:
     assert findings(RankingTable(table.round, table.estimate_set, "P@10", [], []), pairs) == []
 
 
+@pytest.mark.parametrize(
+    ("found", "told"), [(1.0, "1 relevant document found"), (2.5, "2.5 relevant documents found")]
+)
+def test_how_many_relevant_documents_a_ratio_rests_on(found: float, told: str) -> None:
+    table, pairs = case(WON)
+    shown = EstimateSet(label_count=LABELS, number=1, relevant_found=found)
+    ratio = replace(table, estimate_set=shown, measure="AP")
+    assert f"AP rests on {told} per topic" in said(ratio, pairs)[0][1]
+
+
 def test_lower_bounds_come_first() -> None:
     kind, text = said(*case(WON, support=0.6))[0]
     assert kind == LIMIT
