@@ -377,17 +377,20 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     difference = abs(first.value - second.value)
     i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)
     margin = float(pairs.margin[i, j])
-    labels = table.estimate_set.label_count
-    if not (difference > 0 and math.isfinite(margin) and margin > 0 and labels):
+    labels, left = table.estimate_set.label_count, _left(table)
+    if not (difference > 0 and math.isfinite(margin) and margin > 0 and labels and left != 0):
         return None
     growth = (margin * _strictness(table) / difference) ** 2
     if growth <= 1:
         return None
     shown = f"If their difference of {difference:.{decimals(difference)}f} is the true one, "
     apart = f"{first.tag} and {second.tag} apart"
+    takes = f"roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
     if growth > FARTHEST:
-        return f"{shown}telling {apart} takes over {FARTHEST} times the judgments there are."
-    return f"{shown}roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
+        takes = f"telling {apart} takes over {FARTHEST} times the judgments there are."
+    if left is not None and labels * (growth - 1) >= left * table.round.labels_each:
+        takes = f"judging {_rest(left)} should tell {apart}."
+    return shown + takes
 
 
 def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
@@ -397,7 +400,8 @@ def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
     reaches. None if none is undecided, or if that is not a matter of more judgments: bounds do not
     shrink with the root alone, and where everything is judged nothing is left to judge.
     """
-    if table.guaranteed or table.round.preview.get("is_census"):
+    left, judged = _left(table), table.estimate_set.pair_count
+    if table.guaranteed or table.round.preview.get("is_census") or left == 0:
         return None
     rows = {row.tag: row for row in table.known if not row.open_part}
     at = [index for index, tag in enumerate(pairs.runs) if tag in rows]
@@ -413,15 +417,30 @@ def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
     total = int(np.count_nonzero(open_pairs))
     if not total:
         return None
-    twice, four_times = (
-        int(np.count_nonzero(margin[open_pairs] < distance * math.sqrt(times))) for times in (2, 4)
-    )
+    buys, end = [], "The closest would still be open: runs may just be equally good."
+    twice = "twice as many judgments would decide about {:,} of them"
+    for times, text in ((2, twice), (4, "four times as many about {:,}")):
+        if left is not None and judged * (times - 1) >= left:
+            buys.append(f"judging {_rest(left)} would decide all but those that are equally good")
+            end = ""
+            break
+        decided = margin[open_pairs] < distance * math.sqrt(times)
+        buys.append(text.format(np.count_nonzero(decided)))
     return (
         f"{total:,} pair{'' if total == 1 else 's'} of runs that more judgments could decide "
         f"{'is' if total == 1 else 'are'} open. Were the estimated differences the true ones, "
-        f"twice as many judgments would decide about {twice:,} of them, and four times as many "
-        f"about {four_times:,}. The closest would still be open: runs may just be equally good."
-    )
+        f"{', and '.join(buys)}. {end}"
+    ).strip()
+
+
+def _left(table: RankingTable) -> int | None:
+    """Pairs of the pool that are not judged: no more judgments can be had of it than these."""
+    pool = table.round.pool
+    return None if pool is None else max(0, pool.pair_count - table.estimate_set.pair_count)
+
+
+def _rest(left: int) -> str:
+    return f"what is left of the pool, {left:,} pair{'' if left == 1 else 's'},"
 
 
 def _told_apart_by_the_sample(table: RankingTable, first: RankedRun, second: RankedRun) -> bool:

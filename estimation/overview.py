@@ -82,7 +82,7 @@ def _conclusions(
     pk: int, _created: datetime, _state: str
 ) -> tuple[list[Finding], ForecastFigure | None, str, str]:
     """What the estimates of a drawn round say by its measure: they never change once stored."""
-    rounds = ("round__run", "round__baseline")
+    rounds = ("round__run", "round__baseline", "round__pool")
     shown = EstimateSet.objects.select_related(*rounds).get(pk=pk)
     table = selectors.ranking_table(shown.round, shown.round.measure, shown)
     if table is None or table.pairs is None:

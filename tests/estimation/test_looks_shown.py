@@ -180,6 +180,7 @@ def test_further_judgments_are_counted_with_the_margins_of_the_end(
     assert table is not None
     assert table.pairs is not None
     assert table.estimate_set.look == 1
+    table.round.pool.pair_count *= 100  # which has as many
     said = number_in(further_judgments(table, table.pairs))
     at_one = evaluated(row, None)["DCG@10"].ranking.margin
     assert np.all(at_one < table.pairs.margin + np.eye(len(at_one)))

@@ -1,13 +1,14 @@
 """A finished round says what is known, what more would buy, and where to go."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from django.test import Client
 
 from estimation import overview, selectors
-from estimation.findings import what_more_buys
+from estimation.findings import further_judgments, what_more_buys
 from estimation.models import Round
 from estimation.situation import Situation
 from judging.models import Campaign
@@ -118,11 +119,52 @@ def test_more_judgments_decide_more_pairs_and_never_more_than_are_open(finished:
     table = selectors.ranking_table(finished, finished.measure, shown)
     assert table is not None
     pairs = selectors.pairwise(shown, finished.measure)
+    table.round.pool.pair_count *= 10
     said = what_more_buys(table, pairs)
     assert said is not None
     counts = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]*\d)", said)]
     assert len(counts) == 2
     assert 0 <= counts[0] <= counts[1] <= undecided(finished)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [(1.0, None), (1.5, "the true ones, judging what is left of the pool, {left} pairs, would"),
+     (2.0, "the true ones, judging what is left of the pool, {left} pairs, would"),
+     (3.0, "would decide about 0 of them, and judging what is left of the pool, {left} pairs, w"),
+     (4.5, "would decide about 0 of them, and four times as many about 1. The closest")],
+)  # fmt: skip
+def test_no_more_judgments_are_spoken_of_than_the_pool_has(
+    finished: Round, pool: float, told: str | None
+) -> None:
+    shown = selectors.latest_estimates(finished)
+    assert shown is not None
+    table = selectors.ranking_table(finished, finished.measure, shown)
+    assert table is not None
+    assert table.pairs is not None
+    first, second = table.known[:2]
+    assert first.value is not None
+    assert second.value is not None
+    apart = (first.value - second.value) * 1.8  # above the root of 2, below that of 4
+    pairs = replace(
+        table.pairs,
+        verdicts=np.zeros_like(table.pairs.verdicts),
+        unknown=np.zeros_like(table.pairs.unknown),
+        margin=np.full_like(table.pairs.margin, apart),
+    )
+    table = replace(table, rows=[first, second])
+    finished.pool.pair_count = round(shown.pair_count * pool)
+    table.round.pool = finished.pool
+    said = what_more_buys(table, pairs)
+    left = finished.pool.pair_count - shown.pair_count
+    if told is None:
+        assert said is None
+        return
+    assert told.format(left=left) in said
+    assert ("closest" in said) == (pool > 4.0)
+    further = further_judgments(table, pairs)
+    assert (f"judging what is left of the pool, {left} pairs, should" in further) == (pool < 4.0)
 
 
 @pytest.mark.slow
