@@ -11,7 +11,7 @@ from django.utils import timezone
 from estimation import selectors, work
 from estimation.endings import still_because
 from estimation.material import taking_part
-from estimation.models import Round, RoundBatch
+from estimation.models import EstimateSet, Round, RoundBatch
 from judging import selectors as judging
 from judging.coming import OpenLinks, open_links
 from judging.models import Batch, BatchPair, Campaign
@@ -102,6 +102,13 @@ class Situation:
         if self.row is None or not self.drawn:
             return None
         return self.seen.get(self.row.pk) or selectors.round_progress(self.row)
+
+    @cached_property
+    def told(self) -> Round | None:
+        """The last other round with estimates: what is known while the current one has none."""
+        sets = EstimateSet.objects.filter(round__campaign=self.campaign)
+        rounds = set(sets.values_list("round", flat=True))
+        return next((row for row in self._rounds if row.pk in rounds and row != self.row), None)
 
     @cached_property
     def assessors(self) -> int:

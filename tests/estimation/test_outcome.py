@@ -102,6 +102,20 @@ def test_a_closed_campaign_keeps_what_is_known_and_asks_for_nothing(
     assert "Plan a further round" not in text(answer)
 
 
+@pytest.mark.slow
+def test_until_a_further_round_has_estimates_the_earlier_ones_are_not_forgotten(
+    finished: Round, organizer: Client
+) -> None:
+    campaign = finished.campaign
+    campaign.refresh_from_db()
+    evaluation.drawn(campaign, seed="more")
+    answer = organizer.get(address("campaign-home", campaign))
+    said = text(answer)
+    assert "No estimates of round 2 yet" in said
+    assert "Until then the ranking of round 1 says what is known" in said
+    assert f'href="{address("live", campaign, 1)}"' in answer.content.decode()
+
+
 def test_a_round_that_is_judged_says_what_is_known_so_far(judged: Round, organizer: Client) -> None:
     found = overview.outcome(Situation(judged.campaign))
     assert found is not None
