@@ -55,11 +55,14 @@ def kept_draws(campaign: Campaign) -> QuerySet[Draw]:
     """What was drawn in batches that a round left open when it ended, and has all its labels.
 
     In the round itself it counts for nothing: which pairs come first in a batch is no sample.
+    Nor does a batch count that was judged while somebody held a pair of one before it.
     """
-    of_batch = RoundBatch.objects.filter(
-        round=OuterRef("round"), number=OuterRef("batch_number"), batch__state=Batch.State.DROPPED
+    left_open = RoundBatch.objects.filter(
+        round=OuterRef("round"),
+        number__lte=OuterRef("batch_number"),
+        batch__state=Batch.State.DROPPED,
     )
-    rows = Draw.objects.filter(Exists(of_batch), round__campaign=campaign)
+    rows = Draw.objects.filter(Exists(left_open), round__campaign=campaign)
     return rows.filter(Q(pair__decided=True) | Q(pair__judged__gte=F("pair__wanted")))
 
 

@@ -209,6 +209,37 @@ def test_what_was_kept_is_taken_for_certain(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+def test_a_batch_that_was_judged_after_one_that_was_left_open_is_kept(campaign: Campaign) -> None:
+    """Somebody holds a pair of the second batch while others complete the third; then it ends."""
+    row = evaluation.drawn(campaign, budget=36, batch_size=12, extra_share=0.0, method="poisson")
+    sizes = [row.draws.filter(batch_number=number).count() for number in (1, 2, 3)]
+    evaluation.judge(campaign, sizes[0], truth=TRUTH)
+    by = campaign.memberships.filter(role="assessor").order_by("pk")[0].user
+    held = assignments.claim_next(campaign=campaign, by=by)
+    assert held is not None
+    other = campaign.memberships.filter(role="assessor").order_by("pk")[1].user
+    while factories.judge_next(campaign, other, 1):
+        pass
+    factories.run_due_jobs()
+    stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    states = row.round_batches.order_by("number").values_list("batch__state", flat=True)
+    assert list(states) == ["complete", "dropped", "complete"]
+    judged = set(Judgment.objects.values_list("assignment__pair", flat=True))
+    assert len(judged) == sum(sizes) - 1
+    more = extending.extend(row=row, by=row.created_by, budget=15)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    assert more.preview["top_up"]["pairs"] == len(judged)
+    assert more.preview["top_up"]["kept"] == sizes[1] - 1 + sizes[2]
+    rounds.request_draw(row=more, by=row.created_by)
+    factories.run_due_jobs()
+    sure = set(more.draws.filter(probability=1.0).values_list("pair", flat=True))
+    assert judged <= sure
+
+
+@pytest.mark.slow
 def test_what_comes_late_to_a_batch_that_was_left_open_is_shown_first(campaign: Campaign) -> None:
     """Whoever has a pair on the screen may still answer; then the sample is another one."""
     row = evaluation.drawn(campaign, budget=40, batch_size=20, extra_share=0.0, method="poisson")
