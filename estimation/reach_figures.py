@@ -55,11 +55,15 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Work:
-    """Labels of a pair, and hours of a unit of `Reached.work`, whose cost the campaign tells."""
+    """Labels of a pair, and hours of a unit of `Reached.work`, whose cost the campaign tells.
+
+    ``again``: draws are with replacement, so that no number of them judges the whole pool.
+    """
 
     labels_each: float
     hours_each: float
     campaign: Campaign = field(default_factory=Campaign)
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ def reach_figure(
         "perDay": calendar.per_day, "hoursADay": HOURS_A_DAY * max(1, calendar.people),
         "lonely": share,
         "whole": math.ceil(ends[1]),
+        "draws": math.ceil(ends[1]) if work.again else 0,
     }  # fmt: skip
     hours = here.work * work.hours_each
     return ReachFigure(

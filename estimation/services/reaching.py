@@ -147,15 +147,18 @@ def _said(
     }[target]
     if hoped is None and _no_values(row, target):
         return "The sample for this goal supports no values: ask for hours, or spread it evenly."
+    most = math.ceil(row.preview["reached"][-1]["budget"])
+    every = row.in_units(most) if row.draws_again else "the whole pool"
     if hoped is None:
-        return f"Not even with the whole pool judged: {what} is out of reach."
+        judged = "" if row.draws_again else " judged"
+        return f"Not even with {every}{judged}: {what} is out of reach."
     if target == "hours":
         return f"{what[0].upper()}{what[1:]} pay for a budget of {row.in_units(hoped)}."
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (
             f"For {what} it takes {row.in_units(hoped)} if all is as the prior expects, {takes}; "
-            "otherwise not even the whole pool may do."
+            f"otherwise not even {every} may do."
         )
     if careful == hoped:
         return f"For {what} it takes {row.in_units(careful)}, {takes}."

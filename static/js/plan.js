@@ -51,9 +51,16 @@ function firstReaching(known, column, level, sign) {
   return null;
 }
 
-const OUT_OF_REACH = "Not even with the whole pool judged: this is out of reach, so the budget stays what it is.";
-const HOPED_ONLY = "Enough if all is as the prior expects; otherwise not even the whole pool may do. The field says what is reached at least.";
-const ALL_OF_IT = "More than the whole pool takes: the budget is for all of it.";
+/** All that is worked out: of draws with replacement no number of them judges the whole pool. */
+const all = (known) => (known.draws ? `${grouped(known.draws)} draws` : "the whole pool");
+const outOfReach = (known) =>
+  `Not even with ${all(known)}${known.draws ? "" : " judged"}: this is out of reach, so the budget stays what it is.`;
+const hopedOnly = (known) =>
+  `Enough if all is as the prior expects; otherwise not even ${all(known)} may do. The field says what is reached at least.`;
+const allOfIt = (known) =>
+  known.draws
+    ? `More than ${all(known)} take, and no more are worked out: the budget is for these.`
+    : "More than the whole pool takes: the budget is for all of it.";
 const expected = (name) => `Expected a number above 0${name === "best" || name === "decided" ? ", up to 100" : ""}: the budget stays what it is.`;
 
 /** The budget for what somebody typed, the careful one if there is one, and what is to be said of
@@ -65,16 +72,16 @@ function budgetFor(known, name, wanted) {
   if (name === "hours") {
     const most = known.lines[known.lines.length - 1].work;
     const found = firstReaching(known, "work", Math.min(wanted / known.hours, most), 1);
-    if (found === null) return { budget: null, said: OUT_OF_REACH };
+    if (found === null) return { budget: null, said: outOfReach(known) };
     const more = wanted / known.hours > most * (1 + 1e-9);
-    return { budget: bounded(Math.floor(found + 1e-6)), said: more ? ALL_OF_IT : "" };
+    return { budget: bounded(Math.floor(found + 1e-6)), said: more ? allOfIt(known) : "" };
   }
   const sign = name === "half_width" ? -1 : 1;
   const level = name === "half_width" ? -wanted : wanted / 100;
   const careful = firstReaching(known, CAREFUL[name], level, sign);
   const found = careful ?? firstReaching(known, HOPED[name], level, sign);
-  if (found === null) return { budget: null, said: OUT_OF_REACH };
-  return { budget: bounded(Math.ceil(found - 1e-6)), said: careful === null ? HOPED_ONLY : "" };
+  if (found === null) return { budget: null, said: outOfReach(known) };
+  return { budget: bounded(Math.ceil(found - 1e-6)), said: careful === null ? hopedOnly(known) : "" };
 }
 
 const grouped = (number, digits = 0) =>

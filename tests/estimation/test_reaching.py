@@ -1,6 +1,7 @@
 """What do you want to reach? The page's control, the same by REST, and what cannot be had."""
 
 import html
+import json
 import re
 
 import pytest
@@ -125,6 +126,20 @@ def test_out_of_reach_is_said_and_changes_nothing(
     assert "Not even with the whole pool judged: ± 0.1 for the middle run is out of reach." in said
     row.refresh_from_db()
     assert row.budget == budget
+
+
+@pytest.mark.slow
+def test_no_number_of_draws_with_replacement_is_the_whole_pool(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drafted(campaign, method="iid")
+    most = int(row.preview["reached"][-1]["budget"])
+    assert most > row.preview["pool_pairs"]
+    said = reaching.answered(row, "half_width", 1e-6).text
+    assert said.startswith(f"Not even with {most:,} draws: ")
+    answer = organizer.get(address("round-detail", campaign, row.number)).content.decode()
+    curve = html.unescape(answer.partition('data-reached="')[2].partition('"')[0])
+    assert json.loads(curve)["draws"] == most
 
 
 @pytest.mark.slow
