@@ -85,6 +85,8 @@ def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
     taken = careful if careful is not None else hoped
     reached = None if taken is None else table.at(float(taken))
     hours = None if reached is None else reached.work * hours_each(row)
+    if hours is not None and taken is not None and taken < (least := table.lines[0].budget):
+        reached, hours = None, hours * taken / least  # what less reaches is not worked out
     text = _said(row, target, wanted, (hoped, careful), hours)
     return BudgetReply(target, wanted, hoped, careful, taken, hours, reached, text)
 
@@ -153,7 +155,10 @@ def _said(
         judged = "" if row.draws_again else " judged"
         return f"Not even with {every}{judged}: {what} is out of reach."
     if target == "hours":
-        return f"{what[0].upper()}{what[1:]} pay for a budget of {row.in_units(hoped)}."
+        short = (hours or 0.0) > wanted * (1.0 + 1e-6)
+        budget = row.in_units(hoped)
+        pays = f"less than {budget}, the least" if short else f"a budget of {budget}"
+        return f"{what[0].upper()}{what[1:]} pay for {pays}."
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (

@@ -143,6 +143,18 @@ def test_no_number_of_draws_with_replacement_is_the_whole_pool(
 
 
 @pytest.mark.slow
+def test_hours_that_pay_for_less_than_is_worked_out(drafted: Round) -> None:
+    """The curve begins with some budget; a smaller one takes as much less, and reaches less."""
+    least, each = drafted.preview["reached"][0]["budget"], reaching.hours_each(drafted)
+    assert least >= 10
+    few = reaching.answered(drafted, "hours", 4.5 * each)
+    assert (few.budget, few.hours, few.reached) == (4, pytest.approx(4 * each), None)
+    none = reaching.answered(drafted, "hours", each / 10)
+    assert (none.budget, none.hours) == (1, pytest.approx(each))
+    assert none.text.endswith("pay for less than 1 pair, the least.")
+
+
+@pytest.mark.slow
 def test_what_changes_nothing_is_not_worked_out_again(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
