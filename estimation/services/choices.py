@@ -34,8 +34,17 @@ def digest_of(row: Round) -> str:
         _lengths(row),
         PREVIEWED,
         *topped_up(row),
+        *_drawn_before(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _drawn_before(row: Round) -> list[object]:
+    """The rounds that may count as well, where the round asks for that."""
+    if not row.with_earlier:
+        return []
+    drawn = row.campaign.rounds.exclude(state__in=Round.NOT_DRAWN).filter(number__lt=row.number)
+    return [sorted(drawn.values_list("number", flat=True))]
 
 
 def topped_up(row: Round) -> list[object]:

@@ -23,7 +23,16 @@ from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Served
 from estimation.models import Draw, Round, RoundBatch, StoredPool
 from estimation.plans import NAMED
-from estimation.services import choices, designing, files, finite, leftovers, quoting, topping
+from estimation.services import (
+    choices,
+    designing,
+    files,
+    finite,
+    leftovers,
+    quoting,
+    together,
+    topping,
+)
 from judging.errors import UserError
 from judging.models import Batch, BatchPair, Campaign, Upload, User
 from judging.services import audit, batches, bulk, campaigns, jobs
@@ -52,6 +61,9 @@ def draw_round(job: jobs.Running) -> None:
     if choices.topped_up(row) != adds_to:
         raise jobs.NotYet(0.0, "more was judged meanwhile")
     batch_ids = prepare(row, pool, drawn, job)
+    row.refresh_from_db(fields=["preview"])
+    if row.with_earlier and row.preview:  # another round may have been drawn since then
+        row.preview["earlier"] = together.told(row, pool)
     _freeze(row, pool_row, made_with, drawn, batch_ids, job)
 
 
@@ -184,6 +196,7 @@ def _freeze(
         "design": quoting.columns_of(row, pool_row),
         "design_file": files.keep_written("designs", drawn.design.save),
         "sample_file": files.keep_written("samples", drawn.sample.save),
+        "preview": row.preview,
         "provenance": made_with,
         "drawn": Now(),
     }

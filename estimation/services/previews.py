@@ -93,7 +93,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "scale_end": _scale_end(row, pool),
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
-        "earlier": _earlier(row, pool),
+        "earlier": together.told(row, pool),
         "top_up": _topped_up(row, pool, design),
         "of_all": isinstance(design, Union),
         "split": _split(row, pool, design, labels),
@@ -206,17 +206,6 @@ def _of_active(row: Round, pool: Pool, plan: ActivePlan) -> dict[str, Any]:
         "measures": [],
         "curve": [],
         "largest": None,
-    }
-
-
-def _earlier(row: Round, pool: Pool) -> dict[str, Any] | None:
-    """Which drawn rounds count as well, and why others do not; None if none is asked for."""
-    if not row.with_earlier:
-        return None
-    faults = together.faults(row, pool)
-    return {
-        "counting": [number for number, why in faults.items() if not why],
-        "left_out": {str(number): why for number, why in faults.items() if why},
     }
 
 

@@ -1,14 +1,17 @@
 """Rounds that are estimated together with the ones before them.
 
 Such estimates are unbiased if no round was planned from what another had found; see
-`core.rounds.combining`. All drawn rounds with a lower number take part that are by the same
-method and from the same pool, or from one whose pairs are all in it: runs may have come in between.
+`core.rounds.combining`. All rounds with a lower number take part that were drawn before it, by the
+same method and from the same pool, or from one whose pairs are all in it: runs may have come in
+between. One that was planned before and drawn after it does not: how many looks there will be was
+told by then.
 A pair keeps its probability, and a new one was out of reach of the earlier round, so that it counts
 with that of the later alone (`estimation.core.rounds.combining.part_over`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from django.db.models import QuerySet
@@ -77,8 +80,21 @@ def faults(row: Round, pool: Pool) -> dict[int, str]:
     return {each.number: _why_not(each, row, pool) for each in _earlier(row)}
 
 
+def told(row: Round, pool: Pool) -> dict[str, Any] | None:
+    """Which rounds count as well, and why others do not; None if none is asked for."""
+    if not row.with_earlier:
+        return None
+    found = faults(row, pool)
+    return {
+        "counting": [number for number, why in found.items() if not why],
+        "left_out": {str(number): why for number, why in found.items() if why},
+    }
+
+
 def _earlier(row: Round) -> QuerySet[Round]:
     rows = Round.objects.filter(campaign=row.campaign_id, number__lt=row.number)
+    if row.drawn is not None:
+        rows = rows.exclude(drawn__gt=row.drawn)
     return rows.exclude(pool=None).select_related("pool").order_by("number")
 
 

@@ -365,3 +365,36 @@ def test_a_draft_that_counts_earlier_judgments_has_nothing_to_compute(campaign: 
     rounds.discard(row=draft, by=campaign.created_by)
     factories.run_due_jobs()
     assert not Job.objects.exclude(error="").exists()
+
+
+def test_a_round_that_is_drawn_later_does_not_count_though_it_was_planned_before(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """How many looks there will be was told when the first batch was judged."""
+    asked = {"extra_share": 0.0, "budget": 30, "batch_size": 15, "with_earlier": True}
+    evaluation.drawn(campaign, **asked | {"with_earlier": False})
+    planned = evaluation.drafted(campaign, **asked, seed="t")
+    last = evaluation.drawn(campaign, **asked, seed="u")
+    evaluation.judge(campaign, 1000)
+    before = latest(last)
+    assert (before.earlier, before.looks) == ({"1": 2}, 4)
+    evaluation.draw(campaign, planned)
+    evaluation.judge(campaign, 1000)
+    now = latest(last)
+    assert (now.earlier, now.looks, now.look) == ({"1": 2}, 4, before.look)
+    assert latest(planned).earlier == {"1": 2}
+    said = text(organizer.get(address("round-detail", campaign, last.number)))
+    assert "Those of round 1 count as well" in said
+
+
+def test_a_plan_that_does_not_know_a_round_drawn_since_is_outdated(campaign: Campaign) -> None:
+    asked = {"extra_share": 0.0, "budget": 30, "batch_size": 15}
+    evaluation.drawn(campaign, **asked)
+    other = evaluation.drafted(campaign, **asked, seed="t")
+    last = evaluation.drafted(campaign, **asked, seed="u", with_earlier=True)
+    assert last.preview["earlier"]["counting"] == [1]
+    evaluation.draw(campaign, other)
+    with pytest.raises(UserError, match="have changed meanwhile"):
+        rounds.request_draw(row=last, by=last.created_by, design=last.preview["design"])
+    evaluation.draw(campaign, last)  # whatever it is by now
+    assert last.preview["earlier"]["counting"] == [1, 2]
