@@ -77,14 +77,20 @@ def by_hand(*, row: Round, by: User) -> None:
     """Has the round end now: its complete batches count, and nothing more is judged for it.
 
     Once asked for it cannot be undone. Raises UserError ``not_judged`` (409) before a batch of it
-    is complete, and ``ended`` (409) where it has ended or is being ended.
+    is complete, and ``ended`` (409) where it has ended or is being ended, or is judged to its end
+    and ends by itself when the numbers are computed.
     """
     with transaction.atomic():
-        complete = max(complete_batches(row), told_batches(row))
+        judged = complete_batches(row)
+        complete = max(judged, told_batches(row))
         if not complete:
             message = "No batch of it is judged yet. Wait for the first, or close the campaign."
             raise UserError("not_judged", message, status=409)
         planned = max(row.round_batches.count(), row.preview.get("batches", 0))
+        told = row.sampling.draws != "batches" or "batches" in row.preview
+        if told and judged >= planned:
+            message = "All that was planned is judged: the round ends by itself in a moment."
+            raise UserError("ended", message, status=409)
         found = {"rule": HAND, "batch": complete, "batches": planned}
         going = Round.objects.filter(pk=row.pk, stopping={}, state__in=GOING)
         if not going.update(stopping=found):

@@ -413,6 +413,26 @@ def test_a_round_is_ended_before_its_first_numbers_are_computed(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["poisson", "adaptive"])
+def test_a_round_that_is_judged_to_its_end_is_not_ended_by_hand(
+    campaign: Campaign, method: str
+) -> None:
+    """It was said to have been ended early, after its last batch, before that was computed."""
+    row = evaluation.drawn(campaign, method=method, budget=30, batch_size=15, extra_share=0.0)
+    while selectors.complete_batches(row) < row.preview["batches"]:
+        evaluation_step(campaign)
+        for job in Job.objects.filter(jobs.due(), kind="plan-batch"):
+            jobs.run(job.pk)
+        if selectors.complete_batches(row) == 1 and method == "adaptive":
+            factories.run_due_jobs()  # which plans the second one
+    with pytest.raises(UserError, match="ends by itself"):
+        stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert (row.state, row.stopping) == (Round.State.COMPLETE, {})
+
+
+@pytest.mark.slow
 def test_an_adaptive_round_that_is_ended_plans_no_further_batch(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, method="adaptive", budget=90, batch_size=15, extra_share=0)
     evaluation.judge(campaign, 20)
