@@ -20,6 +20,7 @@ CHOICES = [(name, name) for name in NAMES.values()]
 ENOUGH_RELEVANT, MORE_FOR = 30, {("active", "Rprec"): 45}
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 FURTHER = "Further batches, or a new round with a larger budget, would tell."
+ANEW = "A new round with a larger budget would tell."
 OUT_OF_THE_RACE = "few judgments go to runs that are behind in the race for the best."
 LATER = "too few documents of runs that joined after the draw were judged. A new round would tell."
 
@@ -43,7 +44,8 @@ class Purpose:
     """What a sample was made for, and what that leaves out.
 
     ``goal`` and the tags ``run`` and ``baseline`` are a round's; ``late`` are tags of runs that no
-    goal knew of, ``relevant_found`` the median of a topic.
+    goal knew of, ``relevant_found`` the median of a topic. Of a round that has ``ended`` no batch
+    comes any more.
     """
 
     goal: str
@@ -53,6 +55,7 @@ class Purpose:
     late: Collection[str] = ()
     relevant_found: float | None = None
     enough: int = ENOUGH_RELEVANT
+    ended: bool = False
 
     def of_value(self, reason: int, tag: str) -> str | None:
         """Why the value of a run is not known; None if it is."""
@@ -88,7 +91,7 @@ class Purpose:
         if self.goal not in (Round.Goal.SINGLE, Round.Goal.ABSOLUTE):
             return f"Not known: this round was made for differences, not for values. {told}"
         what = f"{self._pairs_of}documents"
-        return f"Not known yet: too few of the {what} behind this value were judged. {FURTHER}"
+        return f"Not known yet: too few of the {what} behind this value were judged. {self._mend}"
 
     def _difference(self, compared: set[str]) -> str:
         if self._for_other_differences(compared):
@@ -102,7 +105,11 @@ class Purpose:
         if self.goal == Round.Goal.WINNER:
             return f"Not known yet: {OUT_OF_THE_RACE} A round with the goal ranking would tell."
         few = f"too few {self._pairs_of or 'relevant '}documents tell the two apart so far"
-        return f"Not known yet: {few}. {FURTHER}"
+        return f"Not known yet: {few}. {self._mend}"
+
+    @property
+    def _mend(self) -> str:
+        return ANEW if self.ended else FURTHER
 
     @property
     def _pairs_of(self) -> str:
@@ -142,6 +149,7 @@ def purpose_of(row: Round, shown: EstimateSet, measure: str, late: Iterable[str]
         late=frozenset(late),
         relevant_found=shown.relevant_found,
         enough=enough_relevant(parsed, method=row.method),
+        ended=row.has_ended,
     )
 
 

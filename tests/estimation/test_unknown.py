@@ -10,7 +10,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.findings import LIMIT, OPEN, SURE, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankingTable
-from estimation.unknown import FURTHER, NAMES, Purpose, name_of, purpose_of
+from estimation.unknown import ANEW, FURTHER, NAMES, Purpose, name_of, purpose_of
 from tests.estimation.test_findings import case, said
 
 P10, AP = parse_measure("P@10"), parse_measure("AP")
@@ -108,6 +108,16 @@ def test_nothing_is_said_of_what_is_known() -> None:
     purpose = Purpose("single", P10, run="a")
     assert purpose.of_value(Reason.KNOWN, "b") is None
     assert purpose.of_difference(Reason.KNOWN, "a", "b") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "told"), [("judging", FURTHER), ("complete", ANEW), ("stopped", ANEW)]
+)
+def test_of_a_round_that_has_ended_no_further_batch_is_promised(state: str, told: str) -> None:
+    row = Round(goal="absolute", method="poisson", state=state)
+    purpose = purpose_of(row, EstimateSet(), "P@10", [])
+    assert str(purpose.of_value(LITTLE, "a")).endswith(f"were judged. {told}")
+    assert str(purpose.of_difference(LITTLE, "a", "b")).endswith(f"so far. {told}")
 
 
 def test_every_reason_has_a_name() -> None:
