@@ -151,6 +151,7 @@ def drop(batch_ids: Sequence[int]) -> int:
     """
     ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN, Batch.State.HELD])
     Batch.objects.filter(pk__in=ids).update(state=Batch.State.DROPPED)
+    _open_judged_then(ids)  # which waited for these, and nobody is asked for any more
     lacking = BatchPair.objects.filter(
         batch__in=ids, pair__decided=False, pair__judged__lt=F("labels")
     )
@@ -175,6 +176,7 @@ def hold(batch_ids: Sequence[int]) -> int:
     complete, as always. Call in a transaction; nothing but the batches is locked, as by ``drop``.
     """
     ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN])
+    _open_judged_then(ids)
     return Batch.objects.filter(pk__in=ids).update(state=Batch.State.HELD)
 
 
@@ -284,8 +286,10 @@ def settle_all(pair_ids: Iterable[int]) -> None:
         pk__in=BatchPair.objects.filter(pair__in=list(pair_ids)).values("batch"),
         state=Batch.State.OPEN,
     )
-    for batch in list(touched.order_by("pk").select_for_update()):
+    settled = list(touched.order_by("pk").select_for_update())
+    for batch in settled:
         settle(batch.pk)
+    _open_judged_then([batch.pk for batch in settled])
 
 
 def reopen(pairs: QuerySet[Pair]) -> int:
