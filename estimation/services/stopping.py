@@ -133,8 +133,10 @@ def _let_go(row: Round) -> None:
 
 
 def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:
-    """Judgments of batches that would have been planned one by one, as the budget expects them."""
+    """Judgments of batches that would have been planned one by one, as the budget expects them:
+    no more pairs than there are, and so many of them as it pays for where they cost unequally."""
     if row.sampling.draws != "batches":
         return 0
     drawn = row.draws.filter(batch_number__in=served.values("number")).count()
-    return round(max(row.budget - drawn, 0) * row.labels_each)
+    expected: float = row.preview.get("expected_pairs", row.budget)
+    return round(max(expected - drawn, 0) * row.labels_each)

@@ -100,6 +100,21 @@ def test_what_is_saved_is_what_nobody_has_judged(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+def test_no_more_is_saved_than_there_was_to_judge(campaign: Campaign) -> None:
+    """Of a budget above the pool, the batches that were never planned hold what is left of it."""
+    row = evaluation.drawn(
+        campaign, method="adaptive", budget=10_000, batch_size=40, extra_share=0.0
+    )
+    while selectors.latest_estimates(row) is None:
+        evaluation.judge(campaign, 5)
+    stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    left = row.preview["eligible_pairs"] - Judgment.objects.count()
+    assert row.stopping["saved"] == left > 0
+
+
+@pytest.mark.slow
 def test_without_a_rule_everything_is_judged(campaign: Campaign) -> None:
     row = stopped(campaign, stop_when="")
     assert row.state == Round.State.COMPLETE
