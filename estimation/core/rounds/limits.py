@@ -81,7 +81,7 @@ def limits_of_ratios(
     )
     low, high = told.low, told.high
     if known.gains is not None and known.find is not None:
-        noise = np.diag(estimate.noise)
+        noise = np.maximum(np.diag(estimate.noise), 0.0)  # an estimate, which chance may have below
         of_pairs = np.maximum(told.se**2 - noise, 0.0)
         _, above = reach_of(known.gains, of_pairs, HALF * known.find, confidence)
         more = normal_quantile(confidence=confidence) ** 2 * noise
