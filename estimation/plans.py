@@ -107,8 +107,8 @@ class RoundPlan:
         help="Adaptive learns from every batch and needs several, ten or so. Poisson is planned "
         "once and never draws a pair twice. Independent draws are simpler to describe. Whole "
         "topics serve ERR and RR as well; active sampling serves AP, R-precision and P.",
-        asked="Empty or left out: adaptive for sums of gains, AP and Rprec, where it can do what "
-        "else is chosen, with two batches or more of a budget of 60 or more; otherwise poisson.",
+        asked="Empty or left out: adaptive where it estimates all measures and can do what else is "
+        "chosen, with two batches or more of a budget of 60 or more; otherwise poisson.",
         answered="Never empty.",
         required=True, initial=USUAL, choices=Round.Method,
     )  # fmt: skip

@@ -84,6 +84,13 @@ def test_ten_batches_of_ten_pairs_at_least(budget: int, size: int) -> None:
     assert completed(replace(PLAIN, budget=budget, batch_size=1)).batch_size == 1
 
 
+def test_programs_are_told_of_no_list_of_measures_that_it_is_chosen_for() -> None:
+    """Which these are says the table of methods alone."""
+    told = OPTIONS["method"].asked
+    assert "adaptive where it estimates all measures" in told
+    assert not [name for name in ("AP", "nDCG", "Rprec", "sums of gains") if name in told]
+
+
 def test_what_is_completed_stays_so() -> None:
     plan = completed(PLAIN)
     assert completed(plan) == plan
