@@ -35,10 +35,9 @@ class PairStates:
 
 def pair_states(row: Round, pairs: Pairwise) -> PairStates:
     """Of every two runs."""
-    shape = pairs.verdicts.shape
     going = row.state != Round.State.STOPPED
     foretold = going and pairs.forecast is not None and pairs.until is not None
-    until = pairs.until if pairs.until is not None else np.full(shape, NEVER)
+    until = _until(pairs)
     now, end = (pairs.forecast.steps[0].pairs, pairs.forecast.end) if pairs.forecast else (0.0, 0.0)
     settled = (pairs.verdicts != 0) | pairs.equivalent | (pairs.unknown != 0)
     within = (until != NEVER) & (until <= end) & foretold
@@ -52,6 +51,17 @@ def pair_states(row: Round, pairs: Pairwise) -> PairStates:
     more = np.where(settled | (until == NEVER) | (not foretold), np.nan, more)
     np.fill_diagonal(more, np.nan)
     return PairStates(state, np.vectorize(_rounded, otypes=[float])(more))
+
+
+def _until(pairs: Pairwise) -> NDArray[np.float64]:
+    """Of the only two runs there are, one is the best when they are told apart: what is foretold
+    of the one is so of the other."""
+    if pairs.until is None:
+        return np.full(pairs.verdicts.shape, NEVER)
+    if len(pairs.runs) > 2 or pairs.forecast is None or pairs.equivalence is not None:
+        return pairs.until
+    best = pairs.forecast.until_best()
+    return np.full_like(pairs.until, NEVER if best is None else best)
 
 
 def _rounded(number: float) -> float:

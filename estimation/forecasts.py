@@ -54,6 +54,8 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
     if forecast.differences == 1:
         share = "the one difference between two runs"
         decided = f"{share} is decided"
+        if forecast.steps[0].enough is None:  # which is the best is the same question
+            ranking = best
     elif forecast.steps[0].decided >= forecast.differences:
         decided = f"all {forecast.differences:,} differences between two runs are decided"
     of_best, of_share = "the best run is decided", decided

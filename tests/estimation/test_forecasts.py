@@ -1,7 +1,9 @@
 """What a round is foretold to bring: stored with its estimates, on the page and by REST."""
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.test import Client
@@ -9,6 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
 from estimation.charts.lines import lines
+from estimation.conclusions import GO_ON, OUT_OF_REACH, pair_states
+from estimation.core.planning.foretold import NEVER as NOT_AT_ALL
 from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
 from estimation.models import EstimateSet, Round
@@ -142,6 +146,36 @@ def test_two_runs_have_one_difference(judged: Round, decided: float, begins: str
     step = Foretold(1, 100.0, 1.0, decided, decided)
     ranking = said(judged, Forecast(1, 1, (step,)))[1]
     assert ranking.text.startswith(begins)
+
+
+def test_which_of_two_runs_is_the_best_is_whether_they_are_told_apart(judged: Round) -> None:
+    """One question, whatever share of the differences makes a ranking."""
+    steps = (Foretold(1, 100.0, 1.0, 0.0, 0.0), Foretold(2, 200.0, 1.0, 0.6, 0.6))
+    forecast = Forecast(1, 1, steps)
+    best, ranking = said(judged, forecast)
+    assert best.state == "go on"
+    assert replace(ranking, about="best", text=best.text) == best
+    assert "until the one difference between two runs is decided" in ranking.text
+    with_negligible = Forecast(1, 1, tuple(replace(e, settled=0.0, enough=e.best) for e in steps))
+    assert [each.state for each in said(judged, with_negligible)] == ["go on", "out of reach"]
+
+
+@pytest.mark.slow
+def test_of_two_runs_the_comparison_foretells_what_the_ranking_does(judged: Round) -> None:
+    table = selectors.ranking_table(judged)
+    assert table is not None
+    steps = (Foretold(1, 100.0, 1.0, 0.0, 0.0), Foretold(2, 200.0, 1.0, 0.6, 0.6))
+    never = np.full((2, 2), NOT_AT_ALL)
+    none = np.zeros((2, 2), np.int8)
+    two = replace(
+        table.pairs, runs=["run1", "run2"], forecast=Forecast(1, 1, steps), until=never,
+        verdicts=none, unknown=none, equivalence=None,
+    )  # fmt: skip
+    states = pair_states(judged, two)
+    assert states.state[0, 1] == GO_ON
+    assert states.more[0, 1] == said(judged, Forecast(1, 1, steps))[0].judgments
+    three = replace(two, runs=["run1", "run2", "run3"])
+    assert pair_states(judged, three).state[0, 1] == OUT_OF_REACH
 
 
 def test_words_where_futures_differ(judged: Round) -> None:
