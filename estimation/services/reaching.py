@@ -111,7 +111,8 @@ def _table(row: Round) -> ReachedByBudget:
         message = f"What this was worked out from has changed since. {choices.AGAIN}. Then ask."
         raise UserError("not_worked_out", message, status=409)
     if not preview or preview.get("error"):
-        message = "What budgets reach is not worked out yet. Wait for the preview, and ask again."
+        waits = "What budgets reach is not worked out yet. Wait for the preview, and ask again."
+        message = preview.get("error") or waits
         raise UserError("not_worked_out", message, status=409)
     if not preview.get("reached"):
         message = "Nobody can tell for this method beforehand what a budget reaches."

@@ -374,6 +374,19 @@ def test_while_nothing_is_worked_out_and_for_planned_batches_there_is_no_answer(
 
 
 @pytest.mark.slow
+def test_who_can_wait_for_nothing_is_told_why(organizer: Client, campaign: Campaign) -> None:
+    """Two runs with the same lists have nothing by which they could be told apart."""
+    again = evaluation.SMALL.runs["run1.run"].replace(b"run1", b"again")
+    factories.stored_upload(campaign, again, name="again.run", kind="run")
+    pair = {"goal": "pair", "run": "run1", "baseline": "again", "measure": "AP"}
+    row = evaluation.drafted(campaign, **pair)
+    assert "do not differ" in row.preview["error"]
+    assert organizer.get(of(row, target="best")).json()["text"] == row.preview["error"]
+    asked = organizer.get(of(row, target="best", wanted=0.9))
+    assert (asked.status_code, asked.json()["message"]) == (409, row.preview["error"])
+
+
+@pytest.mark.slow
 def test_a_drawn_round_is_not_changed_by_a_wish(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign)
     with pytest.raises(UserError, match=r"not worked out|frozen"):
