@@ -146,7 +146,7 @@ def _said(
         "half_width": f"{plus_minus(f'{wanted:g}')} for the middle run",
         "decided": f"{100 * wanted:g} % of the differences decided",
         "best": f"the best two runs told apart with a chance of {100 * wanted:g} %",
-        "hours": f"{wanted:g} hours",
+        "hours": f"{wanted:g} hour{'' if wanted == 1 else 's'}",
     }[target]
     if hoped is None and _no_values(row, target):
         return "The sample for this goal supports no values: ask for hours, or spread it evenly."
@@ -159,7 +159,7 @@ def _said(
         short = (hours or 0.0) > wanted * (1.0 + 1e-6)
         budget = row.in_units(hoped)
         pays = f"less than {budget}, the least" if short else f"a budget of {budget}"
-        return f"{what[0].upper()}{what[1:]} pay for {pays}."
+        return f"{what} pay{'s' if wanted == 1 else ''} for {pays}."
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (

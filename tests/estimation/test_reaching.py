@@ -143,6 +143,13 @@ def test_no_number_of_draws_with_replacement_is_the_whole_pool(
 
 
 @pytest.mark.slow
+def test_one_hour_is_not_several(drafted: Round) -> None:
+    asked = (1.0, 0.5, 2.0)
+    said = [reaching.answered(drafted, "hours", each).text.split(" for ")[0] for each in asked]
+    assert said == ["1 hour pays", "0.5 hours pay", "2 hours pay"]
+
+
+@pytest.mark.slow
 def test_hours_that_pay_for_less_than_is_worked_out(drafted: Round) -> None:
     """The curve begins with some budget; a smaller one takes as much less, and reaches less."""
     least, each = drafted.preview["reached"][0]["budget"], reaching.hours_each(drafted)
