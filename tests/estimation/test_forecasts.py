@@ -17,6 +17,7 @@ from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
 from estimation.models import EstimateSet, Round
 from estimation.services import files
+from estimation.services.report_files import tables_tex
 from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
@@ -241,3 +242,21 @@ def test_an_axis_says_how_far_it_goes() -> None:
         assert chart.x_ticks[-1].at == 100
     alone = lines([("a", "came", [(7, 2)])], title="t", description="d")
     assert [tick.label for tick in alone.x_ticks] == ["7"]
+
+
+@pytest.mark.slow
+def test_nothing_is_foretold_of_the_best_of_one_run() -> None:
+    only = {"run1.run": evaluation.SMALL.runs["run1.run"]}
+    alone = evaluation.with_material(material=replace(evaluation.SMALL, runs=only))
+    row = evaluation.drawn(alone, extra_share=0.0)
+    evaluation.judge(alone, 20)
+    client = Client()
+    client.force_login(alone.created_by)
+    page = text(client.get(address("live", alone, row.number)))
+    assert "Foretold from the judgments so far" in page
+    table = selectors.ranking_table(row)
+    assert table is not None
+    paper = "".join(tables_tex._forecast(table, "round 1"))
+    assert "Came & Foretold now" in paper
+    words = ("lead of the best run", "Best run known", "ifferences", "Decided", "Best known")
+    assert [word for word in words if word in page.split("will bring.")[1] + paper] == []

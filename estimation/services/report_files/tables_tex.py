@@ -105,17 +105,19 @@ def _forecast(found: RankingTable, about: str) -> Iterator[str]:
         return
     early = ["Foretold early"] if figure.early else []
     now = ["Foretold now"] if any(line.now for line in figure.lines) else []
-    names = ["Batch", "Pairs", "Came", *early, *now, "Decided", "Best known"]
+    verdicts = ["Decided", "Best known"] if figure.said else []
+    names = ["Batch", "Pairs", "Came", *early, *now, *verdicts]
     rows = []
     for line in figure.lines:
         foretold = [line.early] * len(early) + [line.now] * len(now)
         widths = map(_off_by, (line.came, *foretold))
-        rows.append([line.batch, line.pairs, *widths, line.decided, line.best])
+        told = [line.decided, line.best] if verdicts else []
+        rows.append([line.batch, line.pairs, *widths, *told])
     after = f" Foretold early: after batch {figure.early}." if early else ""
     said = " ".join(each.text for each in figure.said)
     yield table(
-        f"Half width of {found.measure} of the middle run against judged pairs, come and foretold, "
-        f"and how many differences are decided: {about}.{after} {said}",
+        f"Half width of {found.measure} of the middle run against judged pairs, come and foretold"
+        f"{', and how many differences are decided' if verdicts else ''}: {about}.{after} {said}",
         ["l", *("r" for _ in names[1:])],
         names,
         rows,
