@@ -103,11 +103,13 @@ class RankingFigure:
 
     @cached_property
     def exceeded(self) -> str:
-        """The largest value that a run can have, if an estimate that is known lies above it."""
+        """The largest value that a run can have, if a value, or the end of the interval of a run
+        whose value is not told, lies above it."""
         row = self.table.round
         depth = row.depth or row.campaign.depth
         most = largest_value(row.campaign, self.table.measure, depth=depth)
-        above = any((run.value or 0.0) > most * (1.0 + LEAST_ABOVE) for run in self.table.known)
+        told = (run.high if run.value is None else run.value for run in self.table.rows)
+        above = any(end > most * (1.0 + LEAST_ABOVE) for end in told)
         return f"{most:.6g}" if above else ""
 
 

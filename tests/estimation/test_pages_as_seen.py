@@ -84,6 +84,17 @@ def test_an_estimate_above_the_largest_value_there_can_be_is_explained(
     assert (f"above {most:.6g}, the largest" in said) == told
 
 
+@pytest.mark.parametrize(("share", "told"), [(1.0, False), (1.2, True)])
+def test_so_is_the_end_of_an_interval_whose_value_is_not_known(
+    judged: Round, share: float, told: bool
+) -> None:
+    table = table_of(judged)
+    most = largest_value(judged.campaign, table.measure, depth=judged.campaign.depth)
+    first = replace(table.rows[0], value=None, unknown="too_little", high=share * most)
+    figure = figures.ranking_figure(replace(table, rows=[*table.rows[1:], first]))
+    assert figure.exceeded == (f"{most:.6g}" if told else "")
+
+
 def test_a_skewed_interval_is_written_out(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
