@@ -39,6 +39,8 @@ def pair_states(row: Round, pairs: Pairwise) -> PairStates:
     foretold = going and pairs.forecast is not None and pairs.until is not None
     until = _until(pairs)
     now, end = (pairs.forecast.steps[0].pairs, pairs.forecast.end) if pairs.forecast else (0.0, 0.0)
+    if pairs.forecast and len(pairs.forecast.steps) == 1:  # nothing is left to judge
+        foretold = False
     settled = (pairs.verdicts != 0) | pairs.equivalent | (pairs.unknown != 0)
     within = (until != NEVER) & (until <= end) & foretold
     state = np.select(

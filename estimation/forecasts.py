@@ -66,13 +66,16 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
         of_best = "the best run is decided"
     if ranking.state == "decided":
         of_share = decided
+    all_judged = len(forecast.steps) == 1
     return [
-        _said(row, best, "best", of_best, which),
-        _said(row, ranking, "ranking", of_share, f"the ranking ({share})"),
+        _said(row, best, "best", of_best, which, all_judged=all_judged),
+        _said(row, ranking, "ranking", of_share, f"the ranking ({share})", all_judged=all_judged),
     ]
 
 
-def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said:
+def _said(
+    row: Round, found: Prospect, about: str, done: str, what: str, *, all_judged: bool
+) -> Said:
     more, least, most = (_judgments(row, pairs) for pairs in (found.more, found.least, found.most))
     of_ten = _of_ten(least, most)
     if found.state in ("decided", "equivalent"):
@@ -82,7 +85,9 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
         text = f"The round has stopped; it would have taken {judgments(more)} until {done}{rest}."
     elif more is None:
         text = f"Not even the whole pool is foretold to decide {what}"
-        if of_ten:
+        if all_judged:
+            text = f"All that there is to judge is judged, which does not decide {what}"
+        elif of_ten:
             text = f"In most cases not even the whole pool decides {what} ({of_ten})"
         text += f": runs may be equally good.{_within(found.chance)}"
     else:

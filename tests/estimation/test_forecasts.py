@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
 from estimation.charts.lines import lines
-from estimation.conclusions import GO_ON, OUT_OF_REACH, pair_states
+from estimation.conclusions import GO_ON, OPEN, OUT_OF_REACH, pair_states
 from estimation.core.planning.foretold import NEVER as NOT_AT_ALL
 from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
@@ -138,14 +138,38 @@ def test_words_for_every_state(judged: Round) -> None:
     assert (best.chance, ranking.chance) == (0.0, None)
 
 
+def test_nothing_is_foretold_of_what_is_judged(judged: Round) -> None:
+    now, whole = Foretold(1, 100.0, 0.0, 2.0, 0.0), Foretold(None, 120.0, 0.0, 2.0, 0.0)
+    for each in said(judged, Forecast(1, 3, (now,))):
+        assert each.text.startswith("All that there is to judge is judged, which does not decide")
+        assert each.text.endswith(": runs may be equally good.")
+    for each in said(judged, Forecast(1, 3, (now, whole))):
+        assert each.text.startswith("Not even the whole pool is foretold to decide")
+
+
+@pytest.mark.slow
+def test_a_tie_at_the_end_of_the_pool_is_no_matter_of_more_judgments() -> None:
+    twice = evaluation.SMALL.runs["run1.run"]
+    again = {"run1.run": twice, "again.run": twice.replace(b"run1", b"again")}
+    tied = evaluation.with_material(material=replace(evaluation.SMALL, runs=again))
+    row = evaluation.drawn(tied, measure="AP", budget=200, batch_size=200, extra_share=0.0)
+    evaluation.judge(tied, 200)
+    table = selectors.ranking_table(row)
+    assert table is not None
+    figure = forecast_figure(table)
+    assert figure is not None
+    assert "is judged, which does not decide which run is the best" in figure.said[0].text
+    assert pair_states(row, table.pairs).state[0, 1] == OPEN
+
+
 @pytest.mark.parametrize(
     ("decided", "begins"),
     [(1.0, "The one difference between two runs is decided."),
      (0.0, "Not even the whole pool is foretold to decide the ranking (the one difference betw")],
 )  # fmt: skip
 def test_two_runs_have_one_difference(judged: Round, decided: float, begins: str) -> None:
-    step = Foretold(1, 100.0, 1.0, decided, decided)
-    ranking = said(judged, Forecast(1, 1, (step,)))[1]
+    steps = [Foretold(each, 100.0 * each, 1.0, decided, decided) for each in (1, 2)]
+    ranking = said(judged, Forecast(1, 1, tuple(steps)))[1]
     assert ranking.text.startswith(begins)
 
 
