@@ -160,13 +160,9 @@ def _withdrawn(table: RankingTable) -> list[Finding]:
         return []
     text = (
         f"{named(tags)} {'was' if len(tags) == 1 else 'were'} withdrawn: the sample was made with "
-        f"{_them_of(tags)}, and stays what it was; verdicts and ranks are those of the other runs."
+        f"{_them(tags)}, and stays what it was; verdicts and ranks are those of the other runs."
     )
     return [Finding(NOTE, text)]
-
-
-def _them_of(tags: Sequence[str]) -> str:
-    return "it" if len(tags) == 1 else "them"
 
 
 def _left_out(table: RankingTable) -> list[Finding]:
@@ -188,8 +184,8 @@ def _left_out(table: RankingTable) -> list[Finding]:
     return [Finding(LIMIT, text)]
 
 
-def _them(rows: Sequence[RankedRun]) -> str:
-    return "it" if len(rows) == 1 else "them"
+def _them(runs: Sequence[object]) -> str:
+    return "it" if len(runs) == 1 else "them"
 
 
 def _sizes(rows: Sequence[RankedRun]) -> str:
@@ -228,7 +224,8 @@ def _in_the_race(table: RankingTable) -> list[Finding]:
     if len(tags) == 1:
         return []
     if len(tags) == len(table.rows):
-        return [Finding(OPEN, f"All {len(tags)} runs are still in the race for the best.")]
+        every = "Both" if len(tags) == 2 else f"All {len(tags)}"
+        return [Finding(OPEN, f"{every} runs are still in the race for the best.")]
     out = len(table.rows) - len(tags)
     others = "the other one is" if out == 1 else f"the other {out} are"
     text = f"{named(tags)} are still in the race for the best; {others} surely worse than another."
@@ -484,9 +481,11 @@ def _decided(pairs: Pairwise) -> Finding:
     if pairs.equivalence is not None:
         more = int((pairs.equivalent & (pairs.verdicts == 0)).sum()) // 2
         if more:
-            rest = f", and {more:,} more differ by at most {pairs.equivalence.within:g}{rest}"
+            differ = "differs" if more == 1 else "differ"
+            rest = f", and {more:,} more {differ} by at most {pairs.equivalence.within:g}{rest}"
         kind = SURE if decided + more == total else OPEN
-    return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided{rest}.")
+    of_all = "1 pair of runs is" if total == 1 else f"{total:,} pairs of runs are"
+    return Finding(kind, f"{decided:,} of {of_all} decided{rest}.")
 
 
 def named(tags: Sequence[str]) -> str:

@@ -199,7 +199,9 @@ def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:
     unknown = sum(verdict is None for line in verdicts for verdict in line) // 2
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
     equal = f", {alike:,} more equivalent" if alike else ""
-    return f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided{equal}{rest}."
+    total = count * (count - 1) // 2
+    of_all = "1 pair of runs is" if total == 1 else f"{total:,} pairs of runs are"
+    return f"{decided:,} of {of_all} decided{equal}{rest}."
 
 
 def _cells(

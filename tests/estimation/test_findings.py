@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from estimation.charts import matrices
 from estimation.core.inference.equivalence import Equivalence
 from estimation.core.inference.unknown import all_known
 from estimation.core.planning.foretold import Forecast, Foretold
@@ -133,6 +134,17 @@ def test_the_goal_s_pair_is_answered() -> None:
     row = Round(goal="pair", **runs)
     assert (SURE, "run1 is surely better than run2.") in said(*case(WON, row=row))
     assert (OPEN, "run2 and run1 cannot be told apart yet.") in said(*case(OPEN3, row=row))
+
+
+def test_two_runs_are_both_and_one_pair() -> None:
+    two = [[0, 0], [0, 0]]
+    row = Round(goal="winner", measure="P@10")
+    assert (OPEN, "Both runs are still in the race for the best.") in said(*case(two, row=row))
+    assert (OPEN, "All 3 runs are still in the race for the best.") in said(*case(OPEN3, row=row))
+    assert said(*case(two))[-1] == (OPEN, "0 of 1 pair of runs is decided.")
+    assert said(*case([[0, 1], [-1, 0]]))[-1] == (SURE, "1 of 1 pair of runs is decided.")
+    drawn = matrices.verdict_matrix(["run1", "run2"], two, measure="P@10")
+    assert drawn.description == "0 of 1 pair of runs is decided."
 
 
 def test_the_goal_s_baseline_is_answered() -> None:
