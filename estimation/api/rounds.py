@@ -181,7 +181,7 @@ class RoundPause(RoundView):
         self.row.refresh_from_db(fields=["paused"])
         return Response(_shown([self.row], RoundDetailRow)[0])
 
-    @extend_schema(request=None, responses=RoundDetailRow)
+    @extend_schema(request=None, responses={200: RoundDetailRow})
     def delete(self, request: Request, slug: str, number: int) -> Response:
         """Have a round that pauses go on. 409 where it does not pause."""
         pausing.resume(row=self.row, by=self.user)

@@ -11,6 +11,7 @@ from judging.selectors import empty_queue
 from judging.services import assignments, exclusions, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
+from tests.support.rest import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
@@ -182,3 +183,12 @@ def test_page_and_rest_pause_and_go_on(campaign: Campaign, organizer: Client) ->
     organizer.post(address("round-resume", campaign, row.number))
     row.refresh_from_db()
     assert row.paused is None
+
+
+@pytest.mark.slow
+def test_programs_are_answered_as_the_schema_says(campaign: Campaign) -> None:
+    """The client holds every answer against the document."""
+    row, client = evaluation.drawn(campaign), client_of(campaign.created_by)
+    there = f"/api/campaigns/{campaign.slug}/rounds/{row.number}/pause/"
+    assert client.post(there, {}, format="json").json()["paused"]
+    assert client.delete(there).json()["paused"] is None
