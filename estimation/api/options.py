@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from rest_framework import serializers
 
 from estimation.options import REQUIRED, Kind, Option
-from estimation.plans import LONGEST_MEASURE, MAX_MEASURES, OPTIONS
+from estimation.plans import LONGEST_MEASURE, MAX_MEASURES, NAMED, OPTIONS
 from judging.api.fields import Body, Flag, Number, OneOf, Text, Whole
 
 LONGEST_NAME = 255
@@ -40,10 +40,11 @@ ANSWERED: Mapping[Kind, Made] = {
 
 
 def _given(option: Option, told: str, **more: Any) -> dict[str, Any]:
-    """What is said of every field; empty and null are answers if they are the default."""
+    """What is said of every field; empty and null are answers if they are the default, and null
+    where answers have it for what is named by nothing."""
     help_text = {"help_text": told} if told else {}
     empty = {"allow_blank": True} if option.default == "" else {}
-    null = {"allow_null": True} if option.default is None else {}
+    null = {"allow_null": True} if option.default is None or option.kind == "named" else {}
     return more | help_text | empty | null
 
 
@@ -60,6 +61,9 @@ class RoundBody(Body):
 
     def get_fields(self) -> Fields:
         return {name: self.sent(option) for name, option in OPTIONS.items()}
+
+    def validate(self, attrs: Fields) -> Fields:
+        return attrs | {name: "" for name in NAMED if attrs.get(name, "") is None}
 
     def sent(self, option: Option) -> Any:
         required = self.whole and option.default is REQUIRED

@@ -124,6 +124,26 @@ def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.sqlite_only
+def test_a_program_may_send_back_what_it_was_answered(campaign: Campaign) -> None:
+    client = client_of(campaign.created_by)
+    start = f"/api/campaigns/{campaign.slug}/rounds/"
+    row = client.post(start, {"measure": "nDCG@10", "budget": 60}, format="json").json()
+    chosen = {name: row[name] for name in OPTIONS}
+    assert chosen["run"] is None
+    changed = client.patch(f"{start}1/", chosen | {"budget": 70}, format="json")
+    assert changed.status_code == 200, changed.content
+    assert {name: changed.json()[name] for name in OPTIONS} == chosen | {"budget": 70}
+    pair = {"goal": "pair", "run": "run1", "baseline": "run2"}
+    client.patch(f"{start}1/", pair, format="json")
+    refused = client.patch(f"{start}1/", {"run": None}, format="json")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "run")
+    again = client.post(start, chosen, format="json")
+    assert again.status_code == 201, again.content
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
     client.force_login(campaign.created_by)
     page = client.get(address("round-new", campaign)).content.decode()
