@@ -330,7 +330,7 @@ def _verdict(found: RunComparison) -> str:
     if found.verdict == 0 and found.within:
         return f"{first} and {second} are equivalent."
     if found.verdict == 0:
-        return f"{first} and {second} cannot be told apart yet."
+        return f"{first} and {second} cannot be told apart."
     better, worse = (first, second) if found.verdict > 0 else (second, first)
     return f"{better} is surely better than {worse}."
 

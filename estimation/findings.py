@@ -253,7 +253,7 @@ def _pair(table: RankingTable, pairs: Pairwise, first: str, second: str) -> Find
     if why := table.purpose.of_difference(reason, first, second):
         return Finding(OPEN, f"The difference of {first} and {second} is {continued(why)}")
     if verdict == 0:
-        return Finding(OPEN, f"{first} and {second} cannot be told apart yet.")
+        return Finding(OPEN, f"{first} and {second} cannot be told apart.")
     better, worse = (first, second) if verdict > 0 else (second, first)
     return Finding(SURE, f"{better} is surely better than {worse}.")
 
@@ -273,7 +273,7 @@ def _against(table: RankingTable, pairs: Pairwise, baseline: str) -> list[Findin
     ]
     if open_runs:
         runs = "1 run is" if open_runs == 1 else f"{open_runs} runs are"
-        found.append(Finding(OPEN, f"{runs} not yet told apart from the baseline."))
+        found.append(Finding(OPEN, f"{runs} not told apart from the baseline."))
     if unknown:
         runs = "1 run" if unknown == 1 else f"{unknown} runs"
         text = f"How {runs} compare{'s' if unknown == 1 else ''} with the baseline is not known."
@@ -345,10 +345,10 @@ def _contest(
         close = []
     if 0 < len(close) < NAMED:
         together = listed([leader.tag, *close])
-        found.append(f"{together} cannot be told apart yet for the lead.")
+        found.append(f"{together} cannot be told apart for the lead.")
     elif close:
         found.append(
-            f"{len(close) + 1} runs cannot be told apart yet for the lead, {leader.tag} and "
+            f"{len(close) + 1} runs cannot be told apart for the lead, {leader.tag} and "
             f"{close[0]} having the best estimates."
         )
     if unknown:

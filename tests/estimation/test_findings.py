@@ -81,7 +81,7 @@ def test_a_sole_winner_is_named() -> None:
 
 def test_contenders_are_named_and_nobody_is_called_best() -> None:
     texts = said(*case(OPEN3))
-    assert texts[0] == (OPEN, "run1, run2 and run3 cannot be told apart yet for the lead.")
+    assert texts[0] == (OPEN, "run1, run2 and run3 cannot be told apart for the lead.")
     assert not any(kind == SURE for kind, _ in texts)
 
 
@@ -95,7 +95,7 @@ def test_many_contenders_are_counted() -> None:
     count = 12
     text = said(*case([[0] * count for _ in range(count)]))[0][1]
     assert (
-        text == "12 runs cannot be told apart yet for the lead, run1 and run2 having the best "
+        text == "12 runs cannot be told apart for the lead, run1 and run2 having the best "
         "estimates."
     )
 
@@ -133,7 +133,7 @@ def test_the_goal_s_pair_is_answered() -> None:
     runs = {"run": Run(tag="run2"), "baseline": Run(tag="run1")}
     row = Round(goal="pair", **runs)
     assert (SURE, "run1 is surely better than run2.") in said(*case(WON, row=row))
-    assert (OPEN, "run2 and run1 cannot be told apart yet.") in said(*case(OPEN3, row=row))
+    assert (OPEN, "run2 and run1 cannot be told apart.") in said(*case(OPEN3, row=row))
 
 
 def test_two_runs_are_both_and_one_pair() -> None:
@@ -151,7 +151,7 @@ def test_the_goal_s_baseline_is_answered() -> None:
     row = Round(goal="baseline", baseline=Run(tag="run2"))
     texts = [text for _, text in said(*case(WON, row=row))]
     assert texts[0] == "Surely better than the baseline run2: run1."
-    assert texts[1] == "1 run is not yet told apart from the baseline."
+    assert texts[1] == "1 run is not told apart from the baseline."
 
 
 def test_further_judgments_follow_the_square_of_margin_over_difference() -> None:

@@ -176,7 +176,7 @@ def test_the_best_run_known_leads_and_is_only_better_than_those_that_are_known()
 
 def test_a_run_that_is_not_known_does_not_lead() -> None:
     texts = [text for _, text in said(*less(case(OPEN3), values=("run1",), differences=TO_1))]
-    assert texts[0] == "run2 and run3 cannot be told apart yet for the lead."
+    assert texts[0] == "run2 and run3 cannot be told apart for the lead."
     assert not any("run1" in text for text in texts if "not known" not in text)
 
 
@@ -192,7 +192,7 @@ def test_a_rival_of_which_the_difference_is_not_known_is_not_said_to_be_compared
     pairs_of = (("run1", "run2"),)
     texts = [text for _, text in said(*less(case(OPEN3), differences=pairs_of))]
     assert texts[:2] == [
-        "run1 and run3 cannot be told apart yet for the lead.",
+        "run1 and run3 cannot be told apart for the lead.",
         "Whether run1 is better than run2 is not known.",
     ]
     texts = [text for _, text in said(*less(case(OPEN3), differences=TO_1))]
