@@ -22,6 +22,7 @@ _NEWLINE = ord("\n")  # counted by NumPy: `bytes.count` takes ten times as long
 _RATIO_FREE = 16 * MEBIBYTE  # small files may compress as well as they like
 _MAX_MEMBERS = 100_000  # bgzip makes one member per 64 KiB; each costs time even when empty
 _LINE_CONTROLS = re.compile(r"\r|" + CONTROLS.pattern)
+_BARE_CR = "U+000D (a CR alone ends no line: save the file with LF or CR LF)"
 
 
 class BinaryFile(Protocol):
@@ -122,7 +123,7 @@ def decode_line(
     found = _LINE_CONTROLS.search(text)
     if found is None:
         return text
-    code = f"U+{ord(found[0]):04X}"
+    code = _BARE_CR if found[0] == "\r" else f"U+{ord(found[0]):04X}"
     if controls == "refuse" or "\0" in text:
         code = "U+0000 (NUL)" if "\0" in text else code
         problems.error(number, "", f"expected text without control characters, found {code}")
@@ -150,6 +151,8 @@ def _check_line_lengths(data: bytes, line: int, longest: int, problems: Problems
     for number, text in enumerate(data.split(b"\n"), line):
         if len(text) > longest:
             message = f"expected lines of at most {longest} bytes, found a longer one"
+            if b"\r" in text[:-1]:
+                message += f" with {_BARE_CR}"
             problems.fatal(number, "", message)
 
 

@@ -12,6 +12,7 @@ from judging.formats.lines import BLOCK, DEFAULT_LIMITS, Limits, file_head, read
 from judging.formats.problems import Problems, UnreadableError
 
 MEBIBYTE = 1 << 20
+BARE_CR = "U+000D (a CR alone ends no line: save the file with LF or CR LF)"
 
 
 def lines_of(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[tuple[int, str]]:
@@ -61,7 +62,7 @@ def test_gzip_members_follow_one_another_and_may_be_padded_by_zeros() -> None:
     [
         (b"a\0b", "expected text without control characters, found U+0000 (NUL)"),
         (b"\x1b[31m", "expected text without control characters, found U+001B"),
-        (b"a\rb", "expected text without control characters, found U+000D"),
+        (b"a\rb", f"expected text without control characters, found {BARE_CR}"),
         (b"a\x7f", "expected text without control characters, found U+007F"),
         ("a\x85".encode(), "expected text without control characters, found U+0085"),
         (b"ab\xff", "expected UTF-8, found byte 0xff at column 3"),
@@ -82,6 +83,17 @@ def test_control_characters_may_become_spaces_but_nul_may_not() -> None:
     assert list(lines) == [(1, "a b\tc")]
     assert [(p.line, p.severity) for p in problems.warnings] == [(1, "warning")]
     assert [(p.line, "NUL" in p.message) for p in problems.errors] == [(2, True)]
+
+
+def test_a_file_whose_lines_end_in_cr_alone_is_told_so_whatever_it_is_refused_for() -> None:
+    limits = Limits(max_line=100)
+    message = f"expected lines of at most 100 bytes, found a longer one with {BARE_CR}"
+    assert failure(b"1 0 d1 1\r" * 20, limits) == (1, message)
+    problems = Problems("x")
+    lines = read_lines(io.BytesIO(b"{}\r{}\r"), problems, controls="replace")
+    assert list(lines) == [(1, "{} {}")]
+    warning = f"control characters such as {BARE_CR} were replaced by spaces"
+    assert [each.message for each in problems.warnings] == [warning]
 
 
 @pytest.mark.slow
