@@ -26,6 +26,8 @@ PATTERNS = (
 )
 TOPIC_SUFFIXES = (".jsonl", ".sgml", ".trec", ".txt", ".xml", ".tsv")
 GRADE_NAMES = ("Not relevant", "Relevant")
+GRADE_FIELDS = ("grade", "name", "meaning")
+"""Grades count from 0 in the order in which they stand, so that ``grade`` says nothing more."""
 Progress = Callable[[Upload], None]
 
 
@@ -85,6 +87,12 @@ def left_out(folder: Path) -> Iterator[str]:
             if not path.name.startswith("."):
                 why = f"{taken[0].name} is read" if taken and path.is_file() else "it is no file"
                 yield f"{path.relative_to(folder)}: {why}"
+    if (path := folder / "campaign.json").exists():
+        facts = _facts(path)
+        grades = {name for grade in facts.get("grades", ()) for name in grade}
+        for where, given, read in (("", facts, SHAPES), (" of a grade", grades, GRADE_FIELDS)):
+            for name in sorted({*given} - {*read}):
+                yield f"{path.name}: {show(name)}{where} is none of {', '.join(read)}"
 
 
 def _preference(path: Path) -> tuple[int, str]:

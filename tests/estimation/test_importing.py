@@ -67,6 +67,20 @@ def test_what_is_not_read_is_named(folder: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_fields_of_the_description_that_are_not_read_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A slip of the pen would otherwise leave the depth what it is without a word."""
+    grades = [{"grade": 0, "name": "no"}, {"name": "yes", "Meaning": "it does"}]
+    (folder / "campaign.json").write_text(json.dumps({"depht": 5, "grades": grades}))
+    assert imported(folder).depth == 100
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+    assert told == [
+        "left out: campaign.json: 'depht' is none of name, slug, guidelines, grades, depth",
+        "left out: campaign.json: 'Meaning' of a grade is none of grade, name, meaning",
+    ]
+
+
 @pytest.mark.parametrize(("number", "said"), [(1, "1 file was"), (2, "2 files were")])
 def test_files_that_are_rejected_are_counted(number: int, said: str, folder: Path) -> None:
     for name in "xyz"[:number]:
