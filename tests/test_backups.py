@@ -1,7 +1,9 @@
 """Backups: rows of one moment, whatever is written meanwhile."""
 
 import contextlib
+import errno
 import json
+import re
 import threading
 from collections.abc import Callable
 from decimal import Decimal
@@ -97,7 +99,7 @@ def test_what_is_no_folder_and_no_manifest_is_said_in_one_line(
     (tmp_path / "file").touch()
     (tmp_path / "manifest.json").write_text("{")
     for command in ("backup", "restore"):
-        with pytest.raises(CommandError, match="Not a directory"):
+        with pytest.raises(CommandError, match="/file is no folder"):
             call_command(command, tmp_path / "file")
     with pytest.raises(CommandError, match="it is no JSON"):
         call_command("restore", tmp_path)
@@ -105,3 +107,17 @@ def test_what_is_no_folder_and_no_manifest_is_said_in_one_line(
         (tmp_path / "manifest.json").write_text(other)
         with pytest.raises(CommandError, match=r"is no backup: its manifest\.json is of"):
             call_command("restore", tmp_path)
+
+
+def test_what_a_full_disk_left_of_a_backup_is_said_to_be_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.umask", lambda _: None)  # that of this process stays
+    monkeypatch.setattr(backups, "_write", full)
+    said = f"No space left on device. {tmp_path / 'half'} is no whole backup: remove it."
+    with pytest.raises(CommandError, match=re.escape(said)):
+        call_command("backup", tmp_path / "half")
+    assert (tmp_path / "half" / "rows").is_dir()

@@ -45,13 +45,22 @@ def back_up(folder: Path, *, say: Callable[[str], object] = print) -> None:
     Raises
     ------
     BackupError
-        If the folder holds something, or the database has no tables.
+        If the folder holds something, the database has no tables, or writing failed.
     """
     if not _applied():
         raise BackupError(NO_TABLES)
+    _check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
         raise BackupError(f"{folder} is not empty. A backup needs a folder of its own.")
     (folder / ROWS).mkdir(parents=True, exist_ok=True)
+    try:
+        _fill(folder, say)
+    except OSError as error:
+        message = f"{error}. {folder} is no whole backup: remove it."
+        raise BackupError(message) from None
+
+
+def _fill(folder: Path, say: Callable[[str], object]) -> None:
     tables: dict[str, Any] = {}
     with _one_moment():
         made, applied = datetime.now(UTC).isoformat(), _applied()
@@ -77,6 +86,7 @@ def restore(folder: Path, *, say: Callable[[str], object] = print) -> None:
     BackupError
         If the folder is no whole backup, is of another schema, or the site is in use.
     """
+    _check_folder(folder)
     manifest = _manifest(folder)
     with transaction.atomic():
         _check_site(manifest)
@@ -89,6 +99,11 @@ def restore(folder: Path, *, say: Callable[[str], object] = print) -> None:
                 cursor.execute(statement)
         copied = _copy(folder / FILES, Path(settings.MEDIA_ROOT))
     say(f"{copied:>10,} files")
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BackupError(f"{folder} is no folder.")
 
 
 def _tables() -> Iterator[Table]:
