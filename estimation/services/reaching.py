@@ -7,6 +7,7 @@ alone: no judgment has a part in it, so that it biases nothing.
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.reached import Reached, ReachedByBudget, Target
@@ -146,7 +147,7 @@ def _said(
         "half_width": f"{plus_minus(f'{wanted:g}')} for the middle run",
         "decided": f"{100 * wanted:g} % of the differences decided",
         "best": f"the best two runs told apart with a chance of {100 * wanted:g} %",
-        "hours": f"{wanted:g} hour{'' if wanted == 1 else 's'}",
+        "hours": _hours(wanted),
     }[target]
     if hoped is None and _no_values(row, target):
         return "The sample for this goal supports no values: ask for hours, or spread it evenly."
@@ -158,8 +159,8 @@ def _said(
     if target == "hours":
         short = (hours or 0.0) > wanted * (1.0 + 1e-6)
         budget = row.in_units(hoped)
-        pays = f"less than {budget}, the least" if short else f"a budget of {budget}"
-        return f"{what} pay{'s' if wanted == 1 else ''} for {pays}."
+        least = f"less than {budget}, the least" if short else f"a budget of {budget}"
+        return f"{what} {'pays' if wanted == 1 else 'pay'} for {least}."
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (
@@ -173,6 +174,11 @@ def _said(
         f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; "
         f"{_earlier(row)}."
     )
+
+
+def _hours(wanted: float) -> str:
+    """As people write them: no 1e+06."""
+    return f"{Decimal(f'{wanted:.10g}'):,f} {'hour' if wanted == 1 else 'hours'}"
 
 
 def _earlier(row: Round) -> str:

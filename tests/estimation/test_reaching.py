@@ -162,6 +162,18 @@ def test_hours_that_pay_for_less_than_is_worked_out(drafted: Round) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (1.0, "1 hour pays for"), (1e6, "1,000,000 hours pay for"), (0.25, "0.25 hours pay for"),
+        (1234567.5, "1,234,567.5 hours pay for"), (0.00001, "0.00001 hours pay for"),
+    ],
+)  # fmt: skip
+def test_hours_are_written_as_people_write_them(drafted: Round, wanted: float, said: str) -> None:
+    assert reaching.answered(drafted, "hours", wanted).text.startswith(said)
+
+
+@pytest.mark.slow
 def test_what_changes_nothing_is_not_worked_out_again(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
