@@ -53,6 +53,12 @@ def test_some_runs_are_as_a_folder_of_these(folder: Path, simulate: Simulate) ->
     assert simulate().startswith("DCG@8, 2 runs, 3 topics,")
 
 
+def test_one_of_each_is_said_in_the_singular(simulate: Simulate) -> None:
+    options = ("--runs", "alpha", "--trials", "1", "--budget", "14", "--method", "poisson")
+    heading = simulate(*options).splitlines()[0]
+    assert heading == "DCG@8, 1 run, 3 topics, depth 8, 1 trial"
+
+
 def add_a_topic(folder: Path) -> None:
     """Topic 5, which beta alone answers."""
     path = folder / "runs" / "beta.run.gz"

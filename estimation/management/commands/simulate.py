@@ -196,12 +196,13 @@ class Command(BaseCommand):
         reports: Sequence[TrialReport],
         notes: Sequence[str],
     ) -> None:
-        about = f"{len(collection.topics)} topics, depth {plan.depth}, {plan.trials} trials"
+        runs, topics = _many(len(collection.runs), "run"), _many(len(collection.topics), "topic")
+        about = f"{runs}, {topics}, depth {plan.depth}, {_many(plan.trials, 'trial')}"
         if plan.looks > 1:
             about += f", {plan.looks} looks"
         if plan.interval != INTERVAL_KINDS[0]:
             about += f", {plan.interval} intervals"
-        self.stdout.write(f"{plan.measure}, {len(collection.runs)} runs, {about}\n\n")
+        self.stdout.write(f"{plan.measure}, {about}\n\n")
         lines = [*errors_table(reports), "", *honesty_table(reports), ""]
         if plan.anytime:
             lines += [ANYTIME_LEGEND, "", *anytime_table(reports), ""]
@@ -329,6 +330,10 @@ def _contests(plan: SimulationPlan, settings: Sequence[Setting]) -> tuple[list[C
 
 
 # ------------------------------------------------------------------------------------- what is said
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _notes(collection: JudgedCollection, field: _Field) -> Iterator[str]:
