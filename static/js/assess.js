@@ -192,11 +192,11 @@ function keepTrying(message, link) {
   trouble.hidden = false;
 }
 
-function signInLink() {
-  const link = document.createElement("a");
-  Object.assign(link, { href: SIGN_IN, target: "_blank", textContent: "Sign in in another tab" });
-  return link;
+function otherTab(href, textContent) {
+  return Object.assign(document.createElement("a"), { href, target: "_blank", textContent });
 }
+
+const signInLink = () => otherTab(SIGN_IN, "Sign in in another tab");
 
 document.addEventListener("htmx:sendError", () => keepTrying("The server cannot be reached."));
 document.addEventListener("htmx:timeout", () => keepTrying("The server does not answer."));
@@ -216,14 +216,22 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   } else if (xhr.status >= 500 || xhr.status === 429) {
     event.detail.shouldSwap = false;
     keepTrying("The server has a problem.");
+  } else if (xhr.status < 400 && !xhr.responseText.includes('id="desk"')) {
+    /* Of something between here and the site, or a page that has to be seen first. */
+    event.detail.shouldSwap = false;
+    keepTrying("Another page came in the place of an answer.", otherTab(location.href, "See it in another tab"));
   } else {
-    clearTimeout(pending.timer);
-    pending = null;
+    settled();
     find("desk").classList.remove("sending");
     if (xhr.status < 400) setState("saved", "Saved");
     else setState("waiting", "Not saved");
   }
 });
+
+function settled() {
+  clearTimeout(pending.timer);
+  pending = null;
+}
 
 window.addEventListener("beforeunload", (event) => {
   if (pending) event.preventDefault();

@@ -213,6 +213,23 @@ def test_whose_browser_forgot_them_is_told_to_sign_in(
     console_errors[:] = [e for e in console_errors if "403" not in e]
 
 
+def test_a_page_of_something_between_is_no_answer(
+    demo: Site, page: Page, fresh: Organizer, console_errors: list[str]
+) -> None:
+    """The sign-in of a hotel, say: it was taken for a desk, and the grade was told to be saved."""
+    begin(page, demo, fresh)
+    before = pair(page)
+    page.route("**/judge/*/", lambda route: route.fulfill(body="<h1>Welcome to our hotel</h1>"))
+    page.keyboard.press("2")
+    expect(page.locator("#trouble")).to_contain_text("Another page came in the place of an answer.")
+    expect(page.locator("#save-state")).to_have_text("Not saved yet")
+    assert pair(page) == before
+    page.unroute("**/judge/*/")
+    expect(page.locator(".desk-bar .today b")).to_have_text("1", timeout=40_000)
+    stored = fresh.api.get(f"{fresh.base}judgments/").json()["results"]
+    assert [(row["docno"], row["grade"]) for row in stored] == [(before[1], 2)]
+
+
 def test_single_keys_can_be_switched_off_and_on(demo: Site, page: Page, fresh: Organizer) -> None:
     """WCAG 2.1.4: who dictates, or leans on the keyboard, must not judge by it."""
     begin(page, demo, fresh)
