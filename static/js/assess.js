@@ -228,6 +228,11 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   }
 });
 
+/* A correction that was taken leads away, and no desk comes. */
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  if (pending && event.detail.xhr.getResponseHeader("HX-Redirect")) settled();
+});
+
 function settled() {
   clearTimeout(pending.timer);
   pending = null;

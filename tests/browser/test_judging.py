@@ -230,6 +230,23 @@ def test_a_page_of_something_between_is_no_answer(
     assert [(row["docno"], row["grade"]) for row in stored] == [(before[1], 2)]
 
 
+def test_a_correction_that_was_taken_leaves_without_a_question(
+    demo: Site, page: Page, fresh: Organizer
+) -> None:
+    """The browser asked whether to leave, as if the answer were under way still."""
+    begin(page, demo, fresh)
+    page.keyboard.press("1")
+    expect(page.locator(".desk-bar .today b")).to_have_text("1")
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.goto(f"{demo.url}/c/{fresh.slug}/judged/")
+    page.locator("main a[href*='/judged/']").first.click()
+    expect_ready(page)
+    page.locator(".grade-button").nth(2).click()
+    expect(page.get_by_text("Corrected.")).to_be_visible()
+    assert asked == []
+
+
 def test_single_keys_can_be_switched_off_and_on(demo: Site, page: Page, fresh: Organizer) -> None:
     """WCAG 2.1.4: who dictates, or leans on the keyboard, must not judge by it."""
     begin(page, demo, fresh)
