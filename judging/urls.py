@@ -1,6 +1,5 @@
 """Pages of the judging side."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 
 from judging import urls_material
@@ -39,7 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-on/back/", sign_on.back, name="sign-on-back"),
     path("forgot/", letters.forgot, name="forgot"),
     path("reset/<str:uid>/<str:token>/", letters.reset, name="reset"),
-    path("sign-out/", LogoutView.as_view(), name="sign-out"),
+    path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("join/<str:uid>/<str:token>/", account.join, name="join"),
     path("work/<str:key>/", work.begin, name="work"),
     path("work/<str:key>/done/", work.done, name="work-done"),

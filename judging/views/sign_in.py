@@ -14,7 +14,7 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -66,6 +66,14 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise PermissionDenied("Only admins of the site may see this.")
     return redirect(f"{reverse('sign-in')}?{request.GET.urlencode()}")
+
+
+@login_not_required
+def sign_out(request: HttpRequest) -> HttpResponseBase:
+    """Also of who was signed out by another tab, and has nothing to sign in for."""
+    if not request.user.is_authenticated:
+        return redirect("sign-in")
+    return LogoutView.as_view()(request)
 
 
 def passed(request: HttpRequest, user: User, onwards: str) -> HttpResponse:

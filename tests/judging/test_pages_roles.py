@@ -478,3 +478,11 @@ def test_admins_look_up_rows_and_change_none() -> None:
     )
     client.force_login(campaign.created_by)
     assert client.get("/admin/judging/judgment/").status_code == 302
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_who_is_signed_out_already_has_nothing_to_sign_in_for(method: str, client: Client) -> None:
+    """A second tab said to sign in and do it again, and the address led to a page of no page."""
+    answer = getattr(client, method)(reverse("sign-out"), headers={"referer": "http://testserver/"})
+    assert answer["Location"] == reverse("sign-in")
+    assert "nothing was changed" not in client.get(answer["Location"]).content.decode()
