@@ -51,7 +51,13 @@ def end_in_words(row: Round) -> str:
     spared = f"{saved:,} judgment{' was' if saved == 1 else 's were'} saved"
     if by_hand:
         return f"Ended by its organizer {after}. {spared}."
-    return f"Stopped by its rule {after}, which held then: {rule_in_words(row)}. {spared}."
+    more = ""
+    if last := found.get("counted"):
+        first = found["batch"] + 1
+        which = f"Batch {last} was" if last == first else f"Batches {first} to {last} were"
+        more = f" {which} complete before it ended, and {'counts' if last == first else 'count'}."
+    held = f"which held then: {rule_in_words(row)}."
+    return f"Stopped by its rule {after}, {held}{more} {spared}."
 
 
 def ended_at(row: Round) -> datetime | None:

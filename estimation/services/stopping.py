@@ -115,10 +115,22 @@ def stop(job: jobs.Running) -> None:
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
         others = served.filter(number__gt=told_batches(row))
         left = batches.drop(list(others.order_by("batch").values_list("batch", flat=True)))
-        found = row.stopping | {"saved": left + _never_planned(row, served)}
+        found = row.stopping | {"saved": left + _never_planned(row, served)} | _counted(row)
         ended = {"ended": timezone.now().isoformat()}
         Round.objects.filter(pk=row.pk).update(stopping=found | ended)
         audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **found)
+
+
+def _counted(row: Round) -> dict[str, int]:
+    """Which batch is the last that counts: one may have been completed since the end was noted.
+
+    Nobody gives a rule another batch to come true after, but who ends a round ends it after its
+    last. Call when the others are dropped: none is completed any more.
+    """
+    last = max(complete_batches(row), told_batches(row))
+    if last <= row.stopping["batch"]:
+        return {}
+    return {"batch" if row.stopping["rule"] == HAND else "counted": last}
 
 
 def _let_go(row: Round) -> None:

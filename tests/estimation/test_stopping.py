@@ -9,6 +9,7 @@ from django.test import Client
 
 from estimation import selectors
 from estimation.core.rounds.results import MeasureResult
+from estimation.endings import end_in_words
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, files, rounds, stopping
 from judging import selectors as judging
@@ -166,6 +167,33 @@ def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
     assert Judgment.objects.filter(assignment=held).exists()
     assert latest(row) == before, "what an incomplete batch has got counts for nothing"
     assert assignments.claim_next(campaign=campaign, by=anna) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_batch_that_is_completed_before_the_end_is_told_to_count(
+    campaign: Campaign, *, by_hand: bool
+) -> None:
+    """The end was said to be after batch 1, beside numbers of batch 2."""
+    row = drawn(campaign, **({"stop_when": ""} if by_hand else {}))
+    if by_hand:
+        while not selectors.complete_batches(row):
+            evaluation_step(campaign)
+        stopping.by_hand(row=row, by=row.created_by)
+    else:
+        until_true(campaign, row)
+    first = row.stopping["batch"]
+    while selectors.complete_batches(row) == first:
+        evaluation_step(campaign)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert (row.state, latest(row).batches) == (Round.State.STOPPED, first + 1)
+    said = end_in_words(row)
+    if by_hand:
+        assert said.startswith(f"Ended by its organizer after batch {first + 1} of 6. ")
+    else:
+        assert said.startswith(f"Stopped by its rule after batch {first} of 6, which held then: ")
+        assert f" Batch {first + 1} was complete before it ended, and counts. " in said
 
 
 @pytest.mark.slow
