@@ -19,7 +19,8 @@ round that tops up alone takes it for certain (`services.topping`).
 
 A batch that estimates have rested on is not dropped. It lacks labels because work was excluded, and
 is judged again, or complete again once the work counts: which of the two comes first, an exclusion
-or the end of a round, makes no difference.
+or the end of a round, makes no difference. One that is complete behind a batch that is dropped
+counts for nothing either, and is dropped too: nobody shall judge it again.
 """
 
 from django.db import transaction
@@ -115,6 +116,10 @@ def stop(job: jobs.Running) -> None:
         served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
         others = served.filter(number__gt=told_batches(row))
         left = batches.drop(list(others.order_by("batch").values_list("batch", flat=True)))
+        dropped = served.filter(batch__state=Batch.State.DROPPED).order_by("number").first()
+        if dropped is not None:
+            behind = served.filter(number__gt=dropped.number)
+            batches.drop_complete(list(behind.values_list("batch", flat=True)))
         found = row.stopping | {"saved": left + _never_planned(row, served)} | _counted(row)
         ended = {"ended": timezone.now().isoformat()}
         Round.objects.filter(pk=row.pk).update(stopping=found | ended)

@@ -159,6 +159,14 @@ def drop(batch_ids: Sequence[int]) -> int:
     return int(left or 0)
 
 
+def drop_complete(batch_ids: Sequence[int]) -> None:
+    """Complete batches that count for nothing, as one before them was dropped: what their labels
+    lack later, nobody is asked for. Call in the transaction that dropped the others."""
+    complete = Batch.objects.filter(pk__in=batch_ids, state=Batch.State.COMPLETE)
+    ids = list(complete.order_by("pk").select_for_update().values_list("pk", flat=True))
+    Batch.objects.filter(pk__in=ids).update(state=Batch.State.DROPPED)
+
+
 def _taken_back(batch_ids: Sequence[int], states: Sequence[str]) -> list[int]:
     """Those of the batches in one of the states, under a lock; of one that was never open all pairs
     remain."""

