@@ -142,6 +142,17 @@ def test_with_taps_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -
         assert judged(phone) == 6
 
 
+def test_with_large_text_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -> None:
+    """As with letters of twice the size: nothing is cut off, and the document has its room."""
+    with another(chromium, **PHONE | {"viewport": {"width": 195, "height": 422}}) as phone:
+        begin(phone, demo, fresh)
+        parts = phone.locator(".desk-bar > *, .desk-foot > *, .desk-others > *")
+        ends = parts.evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
+        assert max(ends) <= 195
+        for part in (".desk-topic", ".desk-foot"):
+            expect(phone.locator(part)).to_have_css("position", "static")
+
+
 def test_without_javascript(demo: Site, fresh: Organizer, chromium: Watched) -> None:
     with another(chromium, java_script_enabled=False) as plain:
         begin(plain, demo, fresh)
