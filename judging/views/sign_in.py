@@ -174,11 +174,12 @@ def passkey(request: HttpRequest) -> HttpResponse:
 
 
 def inside(request: HttpRequest, address: str) -> str:
-    """The address, if it is a path of this site; the start otherwise."""
+    """The address, if it is a path of this site, and does not lead out; the start otherwise."""
     ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return address if address.startswith("/") and ours else reverse("home")
+    leads_out = address.partition("?")[0] == reverse("sign-out")
+    return address if address.startswith("/") and ours and not leads_out else reverse("home")
 
 
 # ----------------------------------------------------------------------------- once more, inside

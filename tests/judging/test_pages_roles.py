@@ -486,3 +486,11 @@ def test_who_is_signed_out_already_has_nothing_to_sign_in_for(method: str, clien
     answer = getattr(client, method)(reverse("sign-out"), headers={"referer": "http://testserver/"})
     assert answer["Location"] == reverse("sign-in")
     assert "nothing was changed" not in client.get(answer["Location"]).content.decode()
+
+
+def test_who_signs_in_to_sign_out_comes_to_their_campaigns(client: Client) -> None:
+    user = factories.user("anna")
+    user.set_password("pw")
+    user.save()
+    who = {"username": "anna", "password": "pw"}
+    assert client.post(f"{reverse('sign-in')}?next={reverse('sign-out')}", who)["Location"] == "/"
