@@ -267,6 +267,11 @@ def ago(when: datetime) -> str:
 
 
 @register.filter
+def seconds_ago(when: datetime) -> int:
+    return round((timezone.now() - when).total_seconds())
+
+
+@register.filter
 def amount(value: Decimal) -> str:
     """An amount of money with its cents, and with what is smaller if there is any."""
     whole, _, part = f"{value:.4f}".partition(".")

@@ -1,4 +1,4 @@
-/* Keeps "8 s ago" true while the page stands open. */
+/* Keeps "8 s ago" true while the page stands open, by the server's clock: a browser's may be wrong. */
 "use strict";
 
 function ago(seconds) {
@@ -8,9 +8,12 @@ function ago(seconds) {
   return `${Math.round(seconds / 86400)} d ago`;
 }
 
+const seen = new WeakMap();
+
 function refresh() {
   for (const time of document.querySelectorAll("time[data-ago]")) {
-    const text = ago((Date.now() - Date.parse(time.dateTime)) / 1000);
+    if (!seen.has(time)) seen.set(time, Date.now());
+    const text = ago(Number(time.dataset.ago) + (Date.now() - seen.get(time)) / 1000);
     if (time.textContent !== text) time.textContent = text;
   }
 }

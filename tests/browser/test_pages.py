@@ -1,6 +1,7 @@
 """Every page of the demo in a real browser: no error, no violation, no sideways scroll, names."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,10 @@ def test_what_violates_the_policy_is_noticed(
     expect(page.get_by_label("User name")).to_be_visible()
     assert any("CSP violation: style-src" in each for each in console_errors), console_errors
     console_errors.clear()
+
+
+def test_how_long_ago_is_told_by_the_clock_of_the_server(demo: Site, page: Page) -> None:
+    page.clock.install(time=datetime.now(UTC) + timedelta(days=3))
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{DEMO}/ranking/")
+    expect(page.locator("time[data-ago]")).to_have_text(re.compile(r"^\d+ (s|min) ago$"))
