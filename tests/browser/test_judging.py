@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 JUDGMENTS = 20
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+WIDE = """<!doctype html><meta name="viewport" content="width=device-width, initial-scale=1">
+<p style="width: 600px">wide"""
 ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 8, "seed": "browser", "method": "poisson"}
 
 
@@ -140,6 +142,13 @@ def test_with_taps_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -
         phone.locator("#skip-panel button").first.tap()
         expect(phone.locator("#skip-panel")).to_be_hidden()
         assert judged(phone) == 6
+
+
+def test_what_does_not_fit_on_a_phone_is_seen(chromium: Watched) -> None:
+    """The twin of what all pages are held to: a phone would show more than its screen."""
+    phone = chromium.new_page(**PHONE)
+    phone.set_content(WIDE)
+    assert overflow(phone) > 150
 
 
 def test_with_large_text_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -> None:

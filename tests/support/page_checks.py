@@ -191,5 +191,10 @@ def heading_problems(page: Page) -> list[str]:
 
 
 def overflow(page: Page) -> int:
-    """By how many pixels the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+    """By how many pixels the page is wider than the screen that was asked for.
+
+    On a phone `innerWidth` grows with what does not fit.
+    """
+    if page.viewport_size is None:
+        raise ValueError("the page has no size of its own")
+    return int(page.evaluate("document.documentElement.scrollWidth")) - page.viewport_size["width"]
