@@ -18,6 +18,7 @@ from judging.errors import UserError
 from judging.models import Assignment, AuditEntry, Batch, Campaign, Job, Judgment, User
 from judging.services import assignments, batches, campaigns, exclusions, jobs, judgments
 from tests.support import evaluation, factories
+from tests.support.evaluation import batch_states
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -46,31 +47,17 @@ def latest(row: Round) -> EstimateSet:
     return shown
 
 
-def states(row: Round) -> list[str]:
-    return list(row.round_batches.order_by("number").values_list("batch__state", flat=True))
-
-
 def until_true(campaign: Campaign, row: Round) -> None:
     """Judges until the rule has come true, and leaves all that is due after that."""
     done = {"recompute", "plan-batch"}
     for _ in range(200):
-        evaluation_step(campaign)
+        evaluation.judge_one(campaign)
         for job in Job.objects.filter(jobs.due(), kind__in=done).order_by("pk"):
             jobs.run(job.pk)
         row.refresh_from_db()
         if row.stopping:
             return
     raise AssertionError("the rule has not come true")
-
-
-def evaluation_step(campaign: Campaign) -> None:
-    """One judgment by whoever finds work."""
-    for by in User.objects.filter(memberships__campaign=campaign, memberships__role="assessor"):
-        if assignment := assignments.claim_next(campaign=campaign, by=by):
-            truth = evaluation.SMALL.truth[assignment.pair.topic.topic_id, assignment.pair.docno]
-            saying = judgments.Saying(grade=truth, key=f"one-{assignment.pk}")
-            judgments.record(assignment=assignment, by=by, saying=saying)
-            return
 
 
 @pytest.mark.slow
@@ -82,7 +69,7 @@ def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str)
     used = latest(row).batches
     assert row.stopping["batch"] == used
     assert used < row.stopping["batches"]
-    found = states(row)
+    found = batch_states(row)
     assert found[:used] == [Batch.State.COMPLETE] * used
     assert set(found[used:]) <= {Batch.State.DROPPED}
     if method != "adaptive":
@@ -179,13 +166,13 @@ def test_a_batch_that_is_completed_before_the_end_is_told_to_count(
     row = drawn(campaign, **({"stop_when": ""} if by_hand else {}))
     if by_hand:
         while not selectors.complete_batches(row):
-            evaluation_step(campaign)
+            evaluation.judge_one(campaign)
         stopping.by_hand(row=row, by=row.created_by)
     else:
         until_true(campaign, row)
     first = row.stopping["batch"]
     while selectors.complete_batches(row) == first:
-        evaluation_step(campaign)
+        evaluation.judge_one(campaign)
     factories.run_due_jobs()
     row.refresh_from_db()
     assert (row.state, latest(row).batches) == (Round.State.STOPPED, first + 1)
@@ -202,13 +189,13 @@ def test_a_batch_after_one_that_was_dropped_is_not_judged_again(campaign: Campai
     """It counts in no round, whoever is excluded: others were asked for labels all the same."""
     row = drawn(campaign, stop_when="")
     while not selectors.complete_batches(row):
-        evaluation_step(campaign)
+        evaluation.judge_one(campaign)
     factories.run_due_jobs()
     among = User.objects.filter(memberships__campaign=campaign, memberships__role="assessor")
     holds, judges = among.order_by("pk")
     held = assignments.claim_next(campaign=campaign, by=holds)
     assert held is not None
-    while states(row)[2] != Batch.State.COMPLETE:
+    while batch_states(row)[2] != Batch.State.COMPLETE:
         assignment = assignments.claim_next(campaign=campaign, by=judges)
         assert assignment is not None
         saying = judgments.Saying(grade=1, key=f"{assignment.pk}")
@@ -262,7 +249,7 @@ def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
     monkeypatch.undo()
     row.refresh_from_db()
     assert row.state == Round.State.JUDGING
-    assert Batch.State.DROPPED not in states(row)
+    assert Batch.State.DROPPED not in batch_states(row)
     Job.objects.filter(kind=stopping.STOP).update(lease_until="2000-01-01T00:00Z")
     factories.run_due_jobs()
     row.refresh_from_db()
@@ -296,7 +283,7 @@ def test_a_correction_recomputes_a_stopped_round_and_opens_nothing(campaign: Cam
     assert row.state == Round.State.STOPPED
     assert latest(row).number == before.number + 1
     assert latest(row).batches == before.batches
-    assert Batch.State.OPEN not in states(row)
+    assert Batch.State.OPEN not in batch_states(row)
 
 
 @pytest.mark.slow
@@ -330,7 +317,7 @@ def test_an_organizer_who_acts_at_the_same_time_gets_a_clean_result(
     factories.run_due_jobs()
     row.refresh_from_db()
     assert row.state == Round.State.STOPPED
-    assert Batch.State.OPEN not in states(row)
+    assert Batch.State.OPEN not in batch_states(row)
 
 
 @pytest.mark.slow
@@ -339,7 +326,7 @@ def test_a_round_after_a_stopped_one_is_judged(campaign: Campaign) -> None:
     second = stopped(campaign, seed="second", stop_when="")
     first.refresh_from_db()
     assert (first.state, second.state) == (Round.State.STOPPED, Round.State.COMPLETE)
-    assert Batch.State.DROPPED in states(first)
+    assert Batch.State.DROPPED in batch_states(first)
 
 
 @pytest.mark.slow
@@ -423,101 +410,6 @@ def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> Non
     ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))
     with transaction.atomic():
         left = batches.drop(ids[2:4])
-    assert states(row)[2:4] == [Batch.State.DROPPED] * 2
-    assert Batch.State.DROPPED not in states(row)[:2] + states(row)[4:]
+    assert batch_states(row)[2:4] == [Batch.State.DROPPED] * 2
+    assert Batch.State.DROPPED not in batch_states(row)[:2] + batch_states(row)[4:]
     assert left == sum(Batch.objects.filter(pk__in=ids[2:4]).values_list("pair_count", flat=True))
-
-
-@pytest.mark.slow
-def test_an_organizer_ends_a_round_by_hand(campaign: Campaign, organizer: Client) -> None:
-    """What is complete counts, what is judged stays, and numbers hold at every look."""
-    row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
-    evaluation.judge(campaign, 25)
-    row.refresh_from_db()
-    judged, used = Judgment.objects.count(), selectors.complete_batches(row)
-    assert used
-    before = latest(row)
-    answer = organizer.post(address("round-end", campaign, row.number))
-    assert answer["Location"] == address("round-detail", campaign, row.number)
-    factories.run_due_jobs()
-    row.refresh_from_db()
-    assert row.state == Round.State.STOPPED
-    assert row.stopping["rule"] == "hand"
-    assert row.stopping["batch"] == used
-    assert states(row)[:used] == [Batch.State.COMPLETE] * used
-    assert set(states(row)[used:]) == {Batch.State.DROPPED}
-    assert Judgment.objects.count() == judged
-    assert latest(row).digest == before.digest
-    assert evaluation.judge(campaign, 1) == 0
-    said = text(organizer.get(address("live", campaign, row.number)))
-    assert f"Ended by its organizer after batch {used} of {row.stopping['batches']}" in said
-    assert "Valid at every look" in said
-
-
-@pytest.mark.slow
-def test_a_round_is_ended_once_and_not_before_a_batch_is_judged(campaign: Campaign) -> None:
-    row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
-    by = campaign.created_by
-    with pytest.raises(UserError) as early:
-        stopping.by_hand(row=row, by=by)
-    assert early.value.code == "not_judged"
-    evaluation.judge(campaign, 25)
-    stopping.by_hand(row=row, by=by)
-    with pytest.raises(UserError) as twice:
-        stopping.by_hand(row=row, by=by)
-    assert twice.value.code == "ended"
-    assert AuditEntry.objects.filter(action="end round").count() == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["poisson", "adaptive"])
-def test_a_round_is_ended_before_its_first_numbers_are_computed(
-    method: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = evaluation.drawn(campaign, method=method, budget=90, batch_size=15, extra_share=0)
-    with monkeypatch.context() as patched:
-        patched.setattr(factories, "run_due_jobs", lambda: None)
-        evaluation.judge(campaign, 25)
-    row.refresh_from_db()
-    used = selectors.complete_batches(row)
-    assert (row.state, used > 0) == (Round.State.DRAWN, True)
-    stopping.by_hand(row=row, by=campaign.created_by)
-    factories.run_due_jobs()
-    row.refresh_from_db()
-    assert (row.state, row.stopping["batch"]) == (Round.State.STOPPED, used)
-    assert latest(row).batches == used
-    assert set(states(row)[used:]) <= {Batch.State.DROPPED}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["poisson", "adaptive"])
-def test_a_round_that_is_judged_to_its_end_is_not_ended_by_hand(
-    campaign: Campaign, method: str
-) -> None:
-    """It was said to have been ended early, after its last batch, before that was computed."""
-    row = evaluation.drawn(campaign, method=method, budget=30, batch_size=15, extra_share=0.0)
-    while selectors.complete_batches(row) < row.preview["batches"]:
-        evaluation_step(campaign)
-        for job in Job.objects.filter(jobs.due(), kind="plan-batch"):
-            jobs.run(job.pk)
-        if selectors.complete_batches(row) == 1 and method == "adaptive":
-            factories.run_due_jobs()  # which plans the second one
-    with pytest.raises(UserError, match="ends by itself"):
-        stopping.by_hand(row=row, by=row.created_by)
-    factories.run_due_jobs()
-    row.refresh_from_db()
-    assert (row.state, row.stopping) == (Round.State.COMPLETE, {})
-
-
-@pytest.mark.slow
-def test_an_adaptive_round_that_is_ended_plans_no_further_batch(campaign: Campaign) -> None:
-    row = evaluation.drawn(campaign, method="adaptive", budget=90, batch_size=15, extra_share=0)
-    evaluation.judge(campaign, 20)
-    row.refresh_from_db()
-    planned = row.round_batches.count()
-    stopping.by_hand(row=row, by=campaign.created_by)
-    factories.run_due_jobs()
-    row.refresh_from_db()
-    assert row.state == Round.State.STOPPED
-    assert row.round_batches.count() == planned
-    assert row.stopping["saved"] > 0

@@ -95,3 +95,17 @@ def made_reports(row: Round, *names: str) -> list[Report]:
         factories.run_due_jobs()
     made = Report.objects.filter(estimate_set__round=row)
     return list(made.filter(name__in=names) if names else made)
+
+
+def judge_one(campaign: Campaign) -> None:
+    """One judgment by whoever finds work; what is due after it stays due."""
+    for by in User.objects.filter(memberships__campaign=campaign, memberships__role="assessor"):
+        if assignment := assignments.claim_next(campaign=campaign, by=by):
+            truth = SMALL.truth[assignment.pair.topic.topic_id, assignment.pair.docno]
+            saying = judgments.Saying(grade=truth, key=f"one-{assignment.pk}")
+            judgments.record(assignment=assignment, by=by, saying=saying)
+            return
+
+
+def batch_states(row: Round) -> list[str]:
+    return list(row.round_batches.order_by("number").values_list("batch__state", flat=True))
