@@ -17,7 +17,7 @@ from estimation.core.data.scores import EXPECTED
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
 from estimation.models import Round
-from estimation.scales import decimals, share_reached
+from estimation.scales import decided_of, decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 from estimation.unknown import continued, enough_relevant
 
@@ -484,8 +484,7 @@ def _decided(pairs: Pairwise) -> Finding:
             differ = "differs" if more == 1 else "differ"
             rest = f", and {more:,} more {differ} by at most {pairs.equivalence.within:g}{rest}"
         kind = SURE if decided + more == total else OPEN
-    of_all = "1 pair of runs is" if total == 1 else f"{total:,} pairs of runs are"
-    return Finding(kind, f"{decided:,} of {of_all} decided{rest}.")
+    return Finding(kind, f"{decided_of(decided, total)}{rest}.")
 
 
 def named(tags: Sequence[str]) -> str:

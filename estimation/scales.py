@@ -233,3 +233,9 @@ def shortened(text: str, most: int) -> str:
         return text
     end = (most - 1) // 2
     return f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def decided_of(decided: int, total: int) -> str:
+    """How many pairs of runs are decided, of how many."""
+    pairs = "1 pair of runs is" if total == 1 else f"{total:,} pairs of runs are"
+    return f"{decided:,} of {pairs} decided"

@@ -62,9 +62,9 @@ with connection.cursor() as cursor:
 """
 
 
-def forked(tmp_path: Path, *how: str) -> "subprocess.CompletedProcess[str]":
+def ran(script: str, folder: Path, *how: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-c", FORKING, str(tmp_path / "said.sqlite3"), *how],
+        [sys.executable, "-c", script, str(folder / "some.sqlite3"), *how],
         cwd=REPO, check=False, capture_output=True, text=True, timeout=LONG,
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_a_child_writes_after_the_thread_that_was_writing_when_it_was_forked(
     tmp_path: Path, how: str
 ) -> None:
     """Also where the thread goes on for a while, and where the forking thread has a connection."""
-    done = forked(tmp_path, *how.split())
+    done = ran(FORKING, tmp_path, *how.split())
 
     turns = ["thread"] * int(how[0])
     main = ["main"] if "kept" in how else []
@@ -84,7 +84,7 @@ def test_a_child_writes_after_the_thread_that_was_writing_when_it_was_forked(
 
 @pytest.mark.slow
 def test_a_child_that_inherits_an_open_file_is_found_out(tmp_path: Path) -> None:
-    done = forked(tmp_path, "1", "twin")
+    done = ran(FORKING, tmp_path, "1", "twin")
 
     assert "database is locked" in done.stderr
     assert done.stdout.split()[0] != "0"
@@ -110,14 +110,6 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-
-
-@pytest.mark.parametrize("twin", [[], ["twin"]], ids=["", "twin"])
-def test_a_fork_does_not_wait_for_a_connection_that_nobody_has(
-    tmp_path: Path, twin: list[str]
-) -> None:
-    """Its thread has ended, it refers to itself by its statements, and the collector rests."""
-    assert waited_in_vain(LEFT, tmp_path, *twin) == bool(twin)
 
 
 APART = """
@@ -149,17 +141,10 @@ connection.close()
 
 
 @pytest.mark.parametrize("twin", [[], ["twin"]], ids=["", "twin"])
-def test_a_fork_does_not_wait_for_what_its_own_thread_has_open(
-    tmp_path: Path, twin: list[str]
-) -> None:
-    """Where an event loop runs Django does not show it, so that nothing could have closed it."""
-    assert waited_in_vain(APART, tmp_path, *twin) == bool(twin)
-
-
-def waited_in_vain(script: str, folder: Path, *how: str) -> bool:
-    command = [sys.executable, "-c", script, str(folder / "open.sqlite3"), *how]
-    done = subprocess.run(
-        command, cwd=REPO, capture_output=True, text=True, check=False, timeout=LONG
-    )
+@pytest.mark.parametrize("script", [LEFT, APART], ids=["left behind", "of its own thread"])
+def test_a_fork_does_not_wait_in_vain(tmp_path: Path, script: str, twin: list[str]) -> None:
+    """For a connection whose thread has ended, which refers to itself by its statements while the
+    collector rests; and for one of its own thread that Django does not show in an event loop."""
+    done = ran(script, tmp_path, *twin)
     assert done.returncode == 0, done.stderr
-    return "while a thread has the database open" in done.stderr
+    assert ("while a thread has the database open" in done.stderr) == bool(twin)

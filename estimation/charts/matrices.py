@@ -9,6 +9,7 @@ from typing import TypeAlias
 from estimation.scales import (
     CHARACTER,
     Tick,
+    decided_of,
     shortened,
 )
 
@@ -199,9 +200,7 @@ def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:
     unknown = sum(verdict is None for line in verdicts for verdict in line) // 2
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
     equal = f", {alike:,} more equivalent" if alike else ""
-    total = count * (count - 1) // 2
-    of_all = "1 pair of runs is" if total == 1 else f"{total:,} pairs of runs are"
-    return f"{decided:,} of {of_all} decided{equal}{rest}."
+    return f"{decided_of(decided, count * (count - 1) // 2)}{equal}{rest}."
 
 
 def _cells(
