@@ -126,6 +126,27 @@ def test_variances_of_topics_that_take_part_by_chance(pool: Pool, eager: None) -
     assert told == pytest.approx(true, rel=1e-10, abs=1e-12)
 
 
+def test_contributions_are_counted_among_what_can_be_off(pool: Pool, eager: None) -> None:
+    """Kish's number of the terms of the covariance: pairs that were certain are none of them."""
+    certain = 0
+    for _, drawn in every_plain_round(pool, begun(plan_for(pool, budget=4, batches=2)), batches=2):
+        frame, pairs = drawn.design.frame(pool), drawn.sample.pair
+        weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [DCG], drawn.planned)
+        judged = weights.of_judged(pairs)
+        missed = DCG.utilities(grades_of(pool)[pairs]) - weights.by_mean[0][1, pairs]
+        terms = (judged.on_find * missed * np.sqrt(1.0 - judged.chance))[:, None]
+        terms = terms * pool.weights(DCG, pairs).toarray()
+        certain += int(np.any(judged.chance == 1.0))
+        squares = np.append(terms, terms[:, :1] - terms[:, 1:], axis=1) ** 2
+        carried, powers = squares.sum(axis=0) ** 2, (squares**2).sum(axis=0)
+        expected = np.divide(carried, powers, out=np.zeros(3), where=powers > 1e-15)
+        found = values(pool, drawn)
+        assert np.diag(found.covariance) == pytest.approx(squares.sum(axis=0)[:2], **EXACT)
+        told = found.contributions
+        assert [*np.diag(told), told[0, 1]] == pytest.approx(expected, rel=1e-6)
+    assert certain
+
+
 def moments(pool: Pool, plan: AdaptivePlan, *, batches: int):
     mean, square, told, total, thinned = 0.0, 0.0, 0.0, 0.0, 0.0
     for chance, drawn in every_round(pool, begun(plan), batches=batches):

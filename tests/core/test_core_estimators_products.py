@@ -11,11 +11,13 @@ from scipy import sparse
 from estimation.core.data.labels import PairLabels
 from estimation.core.estimates import every_two, held_products, products, tiles
 from estimation.core.estimates.estimators import (
-    finds_and_products,
+    contributions_and_products,
     finds_of,
     horvitz_thompson_poisson,
     importance_sampling,
 )
+from estimation.core.estimates.rows import many_first as many_runs_first
+from estimation.core.estimates.rows import taken
 
 SHAPES = [(1, 1), (95, 47), (96, 48), (97, 49), (961, 5), (2000, 130)]
 
@@ -142,16 +144,25 @@ def test_order_of_the_entries_of_a_pair_does_not_matter() -> None:
         assert np.array_equal(getattr(found, name), getattr(expected, name))
 
 
-@pytest.mark.parametrize("none", [0, 3], ids=["the same pairs", "fewer pairs"])
-def test_powers_and_products_of_one_pass_are_those_of_two(none: int) -> None:
+def test_contributions_and_products_of_one_pass_are_those_of_two() -> None:
     rows, rng = of_few_runs(2500, 40), np.random.default_rng(4)
-    squares, scale = rng.random((2, rows.shape[0]))
-    scale[: none * 100] = 0.0
-    finds, both = finds_and_products(rows, squares, scale)
+    squares = rng.random(rows.shape[0])
+    squares[:300] = 0.0
+    finds, together = contributions_and_products(rows, squares)
     assert np.array_equal(finds, finds_of(rows, squares))
-    alone = products.cross_product(rows, scale)  # adds them up in another order
-    np.testing.assert_allclose(both, alone, rtol=1e-13, atol=1e-13)
-    assert not np.allclose(both, alone * (1.0 + 1e-11), rtol=1e-13, atol=1e-13)
+    assert np.array_equal(together, products.cross_product(rows, squares))
+    assert not np.array_equal(together, products.cross_product(rows, squares * (1.0 + 1e-11)))
+
+
+def test_rows_that_stand_in_the_order_of_products_are_not_copied() -> None:
+    rows = of_few_runs(2500, 40)
+    (ordered,) = many_runs_first(rows, above=0)
+    assert ordered is not rows
+    assert many_runs_first(ordered, above=0)[0] is ordered
+    assert taken(rows, np.arange(rows.shape[0])) is rows
+    assert taken(rows, np.arange(rows.shape[0] - 1)).shape[0] == rows.shape[0] - 1
+    backwards = np.arange(rows.shape[0])[::-1]
+    assert np.array_equal(taken(rows, backwards).toarray(), rows.toarray()[::-1])
 
 
 def kinds_of(rows: sparse.csr_array) -> list[str]:

@@ -34,7 +34,6 @@ from .products import (
     cross_product,
     power_sums,
     powers_and_gram,
-    powers_and_product,
     root_scaled,
 )
 from .rows import filled_rows
@@ -292,12 +291,12 @@ def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
     return _contributions(power_sums(root_scaled(weights, squares).rows))
 
 
-def finds_and_products(
-    weights: SparseMatrix, squares: FloatArray, scale: FloatArray
+def contributions_and_products(
+    weights: SparseMatrix, squares: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return `finds_of` and `cross_product` with a scale, in one pass over the pairs of both."""
-    sums, products = powers_and_product(weights, squares, scale)
-    return _contributions(sums), products
+    """Return `finds_of` and the sums of products sum_i squares_i w_ij w_il, in one pass."""
+    sums = power_sums(root_scaled(weights, squares).rows)
+    return _contributions(sums), sums.squares
 
 
 def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
 from .every_two import EveryTwo, are_few, products_of_two
-from .rows import many_first, those_many_first
+from .rows import many_first, taken, those_many_first
 from .tiles import TILE_PAIRS, padded, product, symmetric_product, tiled
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def gram(rows: SparseMatrix) -> FloatArray:
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
     pairs = those_many_first(weights, _counted(weights, scale), above=BLOCK_PAIRS)
-    return gram(_times(weights[pairs], np.sqrt(scale[pairs])))
+    return gram(_times(taken(weights, pairs), np.sqrt(scale[pairs])))
 
 
 def cross_products(
@@ -100,9 +100,8 @@ def cross_products(
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
     """Leave out the pairs whose scale is 0, or that no run returns."""
     pairs = _counted(weights, scale)
-    rows = weights if len(pairs) == weights.shape[0] else weights[pairs]
     roots = np.sqrt(scale[pairs])
-    return RootScaled(_times(rows, roots), pairs, roots)
+    return RootScaled(_times(taken(weights, pairs), roots), pairs, roots)
 
 
 def _counted(weights: SparseMatrix, scale: FloatArray) -> IntArray:
@@ -136,25 +135,7 @@ def powers_and_gram(
     if not alike:
         total = gram(other)
         return power_sums(rows), total
-    return _in_one_pass(*many_first(rows, other, above=BLOCK_PAIRS))
-
-
-def powers_and_product(
-    weights: SparseMatrix, squares: FloatArray, scale: FloatArray
-) -> tuple[PowerSums, FloatArray]:
-    """Return `power_sums` of w_ij times the roots of `squares`, and `cross_product` with a scale.
-
-    In one pass if the same pairs have both.
-    """
-    pairs = _counted(weights, squares)
-    if not np.array_equal(pairs, _counted(weights, scale)):
-        return power_sums(root_scaled(weights, squares).rows), cross_product(weights, scale)
-    pairs = those_many_first(weights, pairs, above=BLOCK_PAIRS)
-    rows = weights[pairs]
-    return _in_one_pass(*(_times(rows, np.sqrt(each[pairs])) for each in (squares, scale)))
-
-
-def _in_one_pass(rows: SparseMatrix, other: SparseMatrix) -> tuple[PowerSums, FloatArray]:
+    rows, other = many_first(rows, other, above=BLOCK_PAIRS)
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     total = np.zeros_like(sums.squares)
     for _, block in _blocks(rows):

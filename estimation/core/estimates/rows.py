@@ -33,15 +33,23 @@ def many_first(*alike: SparseMatrix, above: int) -> list[SparseMatrix]:
     their order. Which pairs are in a block decides in which order numbers are added up, and nothing
     else.
     """
-    if alike[0].shape[0] <= above:
-        return list(alike)
-    order = _many_first(np.diff(alike[0].indptr))
-    return [rows[order] for rows in alike]
+    order = those_many_first(alike[0], np.arange(alike[0].shape[0]), above=above)
+    return [taken(rows, order) for rows in alike]
 
 
 def those_many_first(rows: SparseMatrix, some: IntArray, *, above: int) -> IntArray:
     """Return some rows of an array in the order of `many_first`, if they are more."""
-    return some if len(some) <= above else some[_many_first(np.diff(rows.indptr)[some])]
+    if len(some) <= above:
+        return some
+    number = np.diff(rows.indptr)[some]
+    return some if np.all(number[1:] <= number[:-1]) else some[_many_first(number)]
+
+
+def taken(rows: SparseMatrix, some: IntArray) -> SparseMatrix:
+    """Return rows of a csr_array; all of them, in their order, without a copy."""
+    number = rows.shape[0]
+    every = len(some) == number and np.array_equal(some, np.arange(number))
+    return rows if every else rows[some]
 
 
 def _many_first(number: Indices) -> IntArray:

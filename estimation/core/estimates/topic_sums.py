@@ -13,6 +13,8 @@ from scipy import sparse
 from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_sums
 from ..data.entries import entries_down_to, weights_of
 from ..data.kept import kept
+from .products import BLOCK_PAIRS
+from .rows import taken, those_many_first
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
@@ -57,6 +59,12 @@ class TopicSums:
         runs = self.weights.shape[1]
         sums = column_sums(self._cells, entries, number=self.topics * runs)
         return sums.reshape(self.topics, runs)
+
+    @cached_property
+    def many_first(self) -> tuple[IntArray, SparseMatrix]:
+        """The pairs, those of many runs first, and their weights: sums of products ask for it."""
+        order = those_many_first(self.weights, np.arange(len(self.topic)), above=BLOCK_PAIRS)
+        return order, taken(self.weights, order)
 
     @cached_property
     def _filled(self) -> tuple[IntArray, IntArray]:

@@ -10,7 +10,8 @@ w_ij v^_i. Given the past the pairs of a batch are independent, so that
 
     sum_b sum_{i in b} A_bi^2 (1 - p_bi) / p_bi^2 (v_i - m_bi)^2 w_ij w_il
 
-estimates the covariance without bias (the squares of `uncertainty`), and with what the last model
+estimates the covariance without bias (the squares of `uncertainty`); its contributions are counted
+among these terms, of which a pair that was certain to be judged is none. With what the last model
 expects of every pair that was open before a batch in the place of what was found,
 
     sum_b sum_{i open} A_bi^2 (1 - p_bi) / p_bi E[(u_i - m_bi)^2] w_ij w_il
@@ -39,7 +40,7 @@ import numpy as np
 from scipy import sparse
 
 from ...arrays import divided, frozen, pieces
-from ...estimates.estimators import DifferenceEstimate, finds_and_products, finds_of
+from ...estimates.estimators import DifferenceEstimate, contributions_and_products, finds_of
 from ...estimates.held_products import JudgedProducts
 from ...estimates.topic_sums import TopicSums, judged_sums, totals_by_topic
 from .frame import utility_steps
@@ -312,15 +313,14 @@ def estimate_totals(
     sums = judged_sums(pool, measure, place)
     of_runs = sums.weights
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
-    squares = (find * missed) ** 2
-    products = JudgedProducts.of(pool, measure, place, of_runs)
-    noise = products.gram(labels.noise * judged.on_noise)
+    order, ordered = sums.many_first
+    products = JudgedProducts.of(pool, measure, place[order], ordered)
+    noise = products.gram((labels.noise * judged.on_noise)[order])
+    parts, squares = ordered, _alone(judged, find * missed)[order] ** 2
     if not judged.all_open:
         parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
-        ones = np.ones(parts.shape[0])
-        contributions, covariance = finds_and_products(parts, ones, ones)
-    else:
-        contributions, covariance = finds_and_products(of_runs, squares, squares * (1.0 - chance))
+        squares = np.ones(parts.shape[0])
+    contributions, covariance = contributions_and_products(parts, squares)
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
     gained = of_runs.T @ np.stack([np.maximum(uncertain, 0.0), np.maximum(-uncertain, 0.0)], axis=1)
     return DifferenceEstimate(
@@ -333,7 +333,7 @@ def estimate_totals(
         expected=scope.spread(estimated),
         gains=gained[:, 0],
         losses=gained[:, 1],
-        finds=finds_of(of_runs, (judged.on_label * labels.mean) ** 2),
+        finds=finds_of(ordered, (judged.on_label * labels.mean)[order] ** 2),
     )
 
 
