@@ -13,6 +13,7 @@ from estimation.core.estimates import every_two, held_products, products, tiles
 from estimation.core.estimates.estimators import (
     contributions_and_products,
     finds_of,
+    finds_up_to,
     horvitz_thompson_poisson,
     importance_sampling,
 )
@@ -152,6 +153,30 @@ def test_contributions_and_products_of_one_pass_are_those_of_two() -> None:
     assert np.array_equal(finds, finds_of(rows, squares))
     assert np.array_equal(together, products.cross_product(rows, squares))
     assert not np.array_equal(together, products.cross_product(rows, squares * (1.0 + 1e-11)))
+
+
+@pytest.mark.parametrize("enough", [0.5, 4.0, 30.0, 1e9])
+def test_finds_up_to_a_number_are_kish_s_below_it(enough: float) -> None:
+    """Of runs of few finds, near copies and one of none; what is enough is not more than it."""
+    rows, rng = of_few_runs(2500, 30), np.random.default_rng(4)
+    squares = rng.random(rows.shape[0])
+    near, alone, none = rows[:, :1].copy(), rows[:, 1:2].copy(), rows[:, 2:3].copy()
+    near.data[-3:] *= 0.5
+    alone.data[:-2] = 0.0
+    none.data[:] = 0.0
+    rows = sparse.csr_array(sparse.hstack([rows, near, alone, none]))
+    exact, told = finds_of(rows, squares), finds_up_to(enough, rows, squares)
+    few = exact < enough
+    assert np.array_equal(told < enough, few)
+    np.testing.assert_allclose(told[few], exact[few], rtol=1e-9)
+    assert np.all(told <= exact * (1.0 + 1e-12))
+    assert few.any()
+    assert few.all() or enough < 1e9
+
+
+def test_nothing_found_is_none_of_anything() -> None:
+    rows = of_few_runs(100, 5)
+    assert not finds_up_to(4.0, rows, np.zeros(rows.shape[0])).any()
 
 
 def test_rows_that_stand_in_the_order_of_products_are_not_copied() -> None:

@@ -32,6 +32,7 @@ from .joint import coupled_products
 from .products import (
     PowerSums,
     cross_product,
+    gram,
     power_sums,
     powers_and_gram,
     root_scaled,
@@ -96,7 +97,8 @@ class DifferenceEstimate(Totals):
     gains, losses : ndarray of float64, shape (k,)
         What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
     finds : ndarray of float64, shape (k, k), or None
-        As `contributions`, of the labels of found pairs in the place of residuals; None: the same.
+        As `contributions`, of the labels of found pairs in the place of residuals, up to what is
+        enough for a verdict (`finds_up_to`); None: the same as these.
     """
 
     by_topic: FloatArray
@@ -107,7 +109,8 @@ class DifferenceEstimate(Totals):
 
     @property
     def carried(self) -> FloatArray:
-        """How many found pairs carry each value and difference, (k, k), by their labels."""
+        """How many found pairs carry each value and difference, (k, k), by their labels, so far
+        as that matters."""
         return self.contributions if self.finds is None else self.finds
 
     def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
@@ -291,6 +294,22 @@ def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
     return _contributions(power_sums(root_scaled(weights, squares).rows))
 
 
+def finds_up_to(enough: float, weights: SparseMatrix, squares: FloatArray) -> FloatArray:
+    """Return `finds_of` where it is below a number, and elsewhere one from there on up to it.
+
+    No difference is larger than the largest of all terms, so that Kish's number is at least the sum
+    of its squares over the square of that. Fourth powers are added up for the other runs alone.
+    """
+    rows = root_scaled(weights, squares).rows
+    finds = _squares_apart(gram(rows)) / (float(rows.data.max(initial=0.0)) ** 2 or 1.0)
+    some = np.flatnonzero(np.any(finds < enough, axis=0))
+    if len(some):
+        few = np.ix_(some, some)
+        exact = _contributions(power_sums(rows[:, some]))
+        finds[few] = np.where(finds[few] < enough, exact, finds[few])
+    return finds
+
+
 def contributions_and_products(
     weights: SparseMatrix, squares: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -355,13 +374,20 @@ def _dense_products(rows: FloatArray) -> FloatArray:
     return total
 
 
+def _squares_apart(products: FloatArray) -> FloatArray:
+    """sum_i (a_ij - a_il)^2 from the sums of a_ij a_il, and of a_ij^2 for j = l, shape (k, k)."""
+    single = np.diag(products).copy()
+    squares = np.add.outer(single, single) - 2.0 * products
+    np.fill_diagonal(squares, single)
+    return squares
+
+
 def _contributions(sums: PowerSums) -> FloatArray:
     """Kish's number of the terms (a_ij - a_il)^2, and of a_ij^2 for j = l."""
-    single, single_fourth = np.diag(sums.squares).copy(), np.diag(sums.fourths).copy()
-    squares = np.add.outer(single, single) - 2.0 * sums.squares
+    single_fourth = np.diag(sums.fourths).copy()
+    squares = _squares_apart(sums.squares)
     scale_of = np.add.outer(single_fourth, single_fourth)
     powers = scale_of + 6.0 * sums.fourths - 4.0 * (sums.thirds + sums.thirds.T)
-    np.fill_diagonal(squares, single)
     np.fill_diagonal(powers, single_fourth)
     measurable = powers > 1e-12 * scale_of
     return np.divide(squares**2, powers, out=np.zeros_like(squares), where=measurable)

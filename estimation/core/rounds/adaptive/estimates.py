@@ -40,9 +40,10 @@ import numpy as np
 from scipy import sparse
 
 from ...arrays import divided, frozen, pieces
-from ...estimates.estimators import DifferenceEstimate, contributions_and_products, finds_of
+from ...estimates.estimators import DifferenceEstimate, contributions_and_products, finds_up_to
 from ...estimates.held_products import JudgedProducts
 from ...estimates.topic_sums import TopicSums, judged_sums, totals_by_topic
+from ...inference.knowledge import LEAST_FINDS
 from .frame import utility_steps
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def estimate_totals(
         expected=scope.spread(estimated),
         gains=gained[:, 0],
         losses=gained[:, 1],
-        finds=finds_of(ordered, (judged.on_label * labels.mean)[order] ** 2),
+        finds=finds_up_to(LEAST_FINDS, ordered, (judged.on_label * labels.mean)[order] ** 2),
     )
 
 
