@@ -90,6 +90,7 @@ PARTS: dict[str, tuple[Any, str]] = {
 }
 ASSESSORS = 10
 LARGE, MOST = 100_000, 0.25  # judgments, and seconds of the recompute after them
+MOST_ADAPTIVE = 1.3 * MOST  # of rounds that fit a model after every batch, as in `benchmarks.core`
 MOST_OF_ONE = 0.12  # and of a round for one run, and of AP beside other measures
 LATER = "9999-01-01T00:00:00+00:00"
 
@@ -293,12 +294,20 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
         print(f"  {name:>6} {spent}", flush=True)
     goal = "" if row.goal == "absolute" else f", goal {row.goal}"
     work = f"recompute, {method}, {connection.vendor}{goal}, {shown.label_count:,} judgments"
-    most = MOST_OF_ONE if row.goal == "single" else MOST if judgments <= LARGE else None
-    tell(Figure(work, after.every + after.database, "s", most=most))
+    tell(Figure(work, after.every + after.database, "s", most=_most(row, method, judgments)))
     if method == "poisson" and judgments == LARGE:
         tell(Figure(f"{work}: AP beside the others", added(row, "AP"), "s", most=MOST_OF_ONE))
     if GIVEN.profile:
         hottest(lambda: corrected(row))
+
+
+def _most(row: Round, method: str, judgments: int) -> float | None:
+    """Seconds that a recompute should take at most; None beyond the numbers that have a bar."""
+    if row.goal == "single":
+        return MOST_OF_ONE
+    if judgments > LARGE:
+        return None
+    return MOST_ADAPTIVE if method == "adaptive" else MOST
 
 
 def added(row: Round, name: str) -> float:

@@ -17,9 +17,10 @@ from estimation.core.data.scores import EXPECTED
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
 from estimation.models import Round
+from estimation.ratio_findings import bias, few_relevant
 from estimation.scales import decided_of, decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
-from estimation.unknown import continued, enough_relevant
+from estimation.unknown import continued
 
 SURE, OPEN, LIMIT, NOTE = "sure", "open", "limit", "note"
 NAMED = 4
@@ -46,7 +47,8 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     found += [*_of_lead(table, pairs), *_unknown(table)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
-    return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]
+    found += [*_later_runs(table), *_kind_of_interval(table), *_bias(table)]
+    return [*found, *_earlier_rounds(table)]
 
 
 def _kind_of_interval(table: RankingTable) -> list[Finding]:
@@ -79,23 +81,13 @@ def _earlier_rounds(table: RankingTable) -> list[Finding]:
 
 
 def _limits(table: RankingTable) -> list[Finding]:
-    return [*_out_of_reach(table), *_few_relevant(table)]
+    few = few_relevant(table)
+    return [*_out_of_reach(table), *([Finding(LIMIT, few)] if few else [])]
 
 
-def _few_relevant(table: RankingTable) -> list[Finding]:
-    """The bias of a ratio falls with the relevant documents found."""
-    found, measure = table.estimate_set.relevant_found, parse_measure(table.measure)
-    enough = enough_relevant(measure, method=table.round.method)
-    if measure.family != "ratio" or found is None or found >= enough or not table.known:
-        return []
-    if all(row.low == row.high for row in table.known):  # everything is judged
-        return []
-    documents = f"{found:g} relevant document{'' if found == 1 else 's'}"
-    text = (
-        f"{table.measure} rests on {documents} found per topic; below about "
-        f"{enough} its intervals can be too short."
-    )
-    return [Finding(LIMIT, text)]
+def _bias(table: RankingTable) -> list[Finding]:
+    text = bias(table)
+    return [Finding(NOTE, text)] if text else []
 
 
 def _out_of_reach(table: RankingTable) -> list[Finding]:

@@ -386,6 +386,11 @@ class EstimateSet(models.Model):
         blank=True,
         help_text="median number of relevant documents found per topic, for ratio measures",
     )
+    ratio_bias = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="what was taken off values by ratio measures, on average over runs, by measure",
+    )
     left_out = models.JSONField(
         default=list, blank=True, help_text="tags of later runs that the round's method cannot take"
     )

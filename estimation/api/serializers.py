@@ -176,6 +176,11 @@ class EstimateSetRow(Row):
     relevant_found = Number(
         allow_null=True, help_text="Median per topic; null without AP, nDCG and Rprec."
     )
+    ratio_bias = serializers.DictField(
+        child=Number(),
+        help_text="What was taken off values by AP, nDCG and Rprec for their bias, on average over "
+        "runs, by measure; empty where nothing is known, and in estimates of earlier versions.",
+    )
     digest = CharField(help_text="Of every number; a recompute from scratch gives the same.")
     label_digest = CharField()
     provenance = serializers.DictField(help_text="Versions it was made with.")

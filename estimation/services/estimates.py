@@ -293,6 +293,7 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
         provenance=_provenance(inputs),
         noise_measured=evaluation.results[0].label_noise_measured,
         relevant_found=_relevant_found(evaluation),
+        ratio_bias=dict(_ratio_biases(evaluation)),
         seconds=outcome.seconds,
     )
     runs = dict(row.campaign.runs.values_list("tag", "pk"))
@@ -316,6 +317,14 @@ def _relevant_found(evaluation: Evaluation) -> float | None:
     """Ratio measures rest on the relevant documents of a topic: the median number found."""
     found = [each.relevant_found for each in evaluation.results if each.relevant_found is not None]
     return float(min(np.median(each) for each in found)) if found else None
+
+
+def _ratio_biases(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
+    """What was taken off the known values by each ratio measure, on average over runs."""
+    for each in evaluation.results:
+        known = each.estimate.unknown == 0
+        if each.ratio_bias is not None and known.any():
+            yield str(each.measure), float(each.ratio_bias[known].mean())
 
 
 def _columns(

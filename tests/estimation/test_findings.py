@@ -9,7 +9,7 @@ from estimation.charts import matrices
 from estimation.core.inference.equivalence import Equivalence
 from estimation.core.inference.unknown import all_known
 from estimation.core.planning.foretold import Forecast, Foretold
-from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
+from estimation.findings import LIMIT, NOTE, OPEN, SURE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
@@ -120,6 +120,36 @@ def test_how_many_relevant_documents_a_ratio_rests_on(found: float, told: str) -
     shown = EstimateSet(label_count=LABELS, number=1, relevant_found=found)
     ratio = replace(table, estimate_set=shown, measure="AP")
     assert f"AP rests on {told} per topic" in said(ratio, pairs)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("taken", "told"),
+    [
+        (0.1234, "0.12 was taken off the values, on average, for what can be told of it"),
+        (-0.05, "0.05 was added to the values, on average"),
+        (-0.0004, "it comes to less than 0.01 here, as far as can be told"),
+        (None, "what can be told of it is in the estimates and their errors"),
+    ],
+)
+def test_ratios_are_said_to_have_a_bias(taken: float | None, told: str) -> None:
+    table, pairs = case(WON)
+    shown = EstimateSet(number=1, ratio_bias={} if taken is None else {"AP": taken, "P@10": 9.0})
+    ratio = replace(table, estimate_set=shown, measure="AP")
+    (kind, text) = said(ratio, pairs)[-1]
+    assert kind == NOTE
+    assert text.startswith("AP divides by what is relevant in the whole pool, so that no estimate")
+    assert told in text
+    assert text.endswith("and the intervals allow for what may be left.")
+
+
+def test_no_bias_is_told_of_sums_of_whole_topics_and_where_all_is_judged() -> None:
+    table, pairs = case(WON)
+    assert not any("bias" in text for _, text in said(table, pairs))
+    topics = replace(table, measure="AP", round=Round(goal="absolute", method="query"))
+    assert not any("bias" in text for _, text in said(topics, pairs))
+    rows = [replace(row, low=row.value, high=row.value) for row in table.rows]
+    whole = replace(table, measure="AP", rows=rows)
+    assert not any("bias" in text for _, text in said(whole, pairs))
 
 
 def test_lower_bounds_come_first() -> None:

@@ -425,6 +425,26 @@ def test_a_ratio_that_the_sample_reaches_in_part_is_no_lower_bound(campaign: Cam
 
 
 @pytest.mark.slow
+def test_what_is_taken_off_ratios_is_stored_and_told(campaign: Campaign, client: Client) -> None:
+    row = judge_all(drawn(campaign, measure="AP", reported=["P@5"], budget=30, batch_size=30))
+    table = selectors.ranking_table(row)
+    assert table is not None
+    assert table.pairs is not None
+    inputs = estimates.gather(row)
+    by_ap, by_p = estimates.compute(row, inputs).evaluation.results
+    known = by_ap.estimate.unknown == 0
+    assert by_p.ratio_bias is None
+    assert known.any()
+    assert by_ap.ratio_bias is not None
+    taken = pytest.approx(by_ap.ratio_bias[known].mean())
+    assert table.estimate_set.ratio_bias == {"AP": taken}
+    assert any("free of bias" in each.text for each in findings(table, table.pairs))
+    client.force_login(campaign.created_by)
+    shown = client.get(address("api-estimates", campaign)).json()
+    assert shown["estimate_set"]["ratio_bias"] == {"AP": taken}
+
+
+@pytest.mark.slow
 def test_few_relevant_documents_are_said_to_be_few(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, measure="AP", reported=["P@5"], budget=48, batch_size=48))
     table, pairs = selectors.ranking_table(row), selectors.pairwise
