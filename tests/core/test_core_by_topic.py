@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.data.pool import Pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
-from estimation.core.estimates.topic_sums import TopicSums
+from estimation.core.estimates.topic_sums import TopicSums, totals_by_topic
 from estimation.core.measures.table import parse_measure
+from tests.core.ratio_pools import TOPICS, shuffled
 from tests.core.simulated_pools import simulated_pool
 
 
@@ -85,3 +86,20 @@ def test_the_variance_of_a_topic_is_what_samples_of_it_show(pool: Pool, grades: 
         expected += share * float(told[topic, 0])
     assert expected == pytest.approx(mean_square - value**2)
     assert expected > 0.0
+
+
+@pytest.mark.parametrize(("name", "last"), [("RBP(p=0.5)", 60), ("RBP(p=0.8)", 80), ("P@7", 7)])
+def test_totals_of_all_pairs_leave_out_ranks_that_are_less_than_rounding(
+    name: str, last: int
+) -> None:
+    """So do the weights of judged pairs: what one has and the other lacks is in no number."""
+    lists = {f"run{seed}": shuffled(seed, TOPICS[:2], 80) for seed in range(3)}
+    deep, measure = build_pool(TOPICS[:2], lists, depth=80), parse_measure(name)
+    labels = np.random.default_rng(3).random(len(deep))
+    found = totals_by_topic(deep, measure, labels)
+    every = np.stack([
+        deep.weights(measure, pairs).T @ labels[pairs]
+        for pairs in (np.flatnonzero(deep.topic == topic) for topic in range(2))
+    ])  # fmt: skip
+    np.testing.assert_allclose(found, every, rtol=1e-14)
+    assert list(deep.kept["ranks by topic"]) == [last]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_sums
-from ..data.entries import entries_down_to, weights_of
+from ..data.entries import ROUNDING, entries_down_to, last_of, weights_of
 from ..data.kept import kept
 from .products import BLOCK_PAIRS
 from .rows import taken, those_many_first
@@ -92,13 +92,16 @@ def judged_sums(pool: Pool, measure: Measure, pairs: IntArray) -> TopicSums:
 
 
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
-    """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
+    """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k).
+
+    Ranks that are less than rounding together do not count, as in `weights_of`.
+    """
     pool.check_measure(measure)
     runs, topics, table = len(pool.runs), len(pool.topics), pool.rank_weights(measure)
     if table is None:
         entries = pool.entry_weights(measure) * np.repeat(labels, np.diff(pool.indptr))
         return column_sums(pool.entry_cell, entries, number=topics * runs).reshape(topics, runs)
-    ranks = _turned(pool, int(np.flatnonzero(table).max(initial=0)))
+    ranks = _turned(pool, last_of(table, share=ROUNDING))
     place = ranks.indices, ranks.indptr
     weights = sparse.csr_array((table[ranks.data], *place), shape=ranks.shape)
     return np.asarray(weights @ labels, dtype=np.float64).reshape(topics, runs)

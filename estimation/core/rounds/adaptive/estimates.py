@@ -205,7 +205,7 @@ class BatchWeights:
         """Add what the pairs of a piece were open for; what is left of them is taken from."""
         batch = adding.batch
         chance = batch.chances.by_of(piece, 0)
-        share = batch.chances.share_of(piece, batch.number, left, ends - batch.number)
+        share = batch.chances.share_of(piece, batch.number, left, ends - batch.number, chance)
         left -= share
         here = np.flatnonzero(batch.drawn[piece])
         self.on_find[piece][here], self.on_label[piece][here] = share[here], left[here]

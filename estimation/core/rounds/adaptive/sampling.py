@@ -156,14 +156,17 @@ class Chances:
         """Return the shares A of batch `number`, counted from 1, of a sample that ends `ahead`."""
         found = np.empty_like(left)
         for piece in pieces(len(left)):
-            found[piece] = self.share_of(piece, number, left[piece], ahead)
+            now = self.by_of(piece, 0)
+            found[piece] = self.share_of(piece, number, left[piece], ahead, now)
         return found
 
-    def share_of(self, piece: slice, number: int, left: FloatArray, ahead: int) -> FloatArray:
-        """Return the same of some pairs; `left` is of these."""
+    def share_of(
+        self, piece: slice, number: int, left: FloatArray, ahead: int, now: FloatArray
+    ) -> FloatArray:
+        """Return the same of some pairs; `left` is of these, and so are their chances `now`."""
         if ahead == 0:
             return np.where(self.size[piece] > 0.0, left, 0.0)
-        now, foreseen = self.by_of(piece, 0), self.by_of(piece, ahead)
+        foreseen = self.by_of(piece, ahead)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = now * (1.0 - foreseen)
             part /= foreseen * (1.0 - now)
