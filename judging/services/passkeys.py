@@ -69,7 +69,7 @@ def begin_adding(user: User) -> tuple[Options, State]:
         resident_key_requirement="preferred",  # type: ignore[arg-type]
         user_verification="preferred",  # type: ignore[arg-type]
     )
-    return dict(options)["publicKey"], state
+    return dict(options)["publicKey"], {**state, "user": user.pk}
 
 
 def add(*, user: User, name: str, state: State | None, answer: Any) -> list[str]:
@@ -77,7 +77,9 @@ def add(*, user: User, name: str, state: State | None, answer: Any) -> list[str]
 
     Raises UserError ``passkey_wrong``, ``too_many_factors`` or ``passkey_taken`` (409).
     """
-    found = _checked(lambda: _server().register_complete(state or {}, answer))
+    if not state or state.get("user") != user.pk:
+        raise _wrong()
+    found = _checked(lambda: _server().register_complete(state, answer))
     data = found.credential_data
     with transaction.atomic():
         row = factors.lock_for_another(user)
@@ -108,14 +110,19 @@ def begin_asking(user: User | None) -> tuple[Options, State]:
     return dict(options)["publicKey"], {**state, "user": user.pk if user else None}
 
 
-def verify(*, state: State | None, answer: Any) -> User:
+def verify(*, state: State | None, answer: Any, pending: User | None) -> User:
     """Whose passkey answered the challenge. Raises UserError ``passkey_wrong`` (401).
 
-    Of an account that was asked for, only its own are taken. A signature counter that does not
-    grow is that of a copy; passkeys that are kept on several devices have none, and say 0.
+    ``pending`` gave their password lately. A challenge of an account, which presence alone answers,
+    is taken from its own passkeys while its password counts, and from nobody else. A signature
+    counter that does not grow is that of a copy; passkeys that are kept on several devices have
+    none, and say 0.
     """
     factor = _factor(answer)
-    if not state or factor is None or state.get("user") not in (None, factor.user_id):
+    if not state or factor is None:
+        raise _wrong()
+    asked = state["user"]
+    if asked is not None and not (pending and asked == pending.pk == factor.user_id):
         raise _wrong()
     server, credential = _server(), _credential(factor)
     _checked(lambda: server.authenticate_complete(state, [credential], answer))

@@ -166,7 +166,8 @@ def passkey(request: HttpRequest) -> HttpResponse:
     pending = _pending(request)
     onwards = pending[1] if pending else inside(request, request.POST.get("next", ""))
     try:
-        user = passkeys.verify(state=challenge(request), answer=answered(request))
+        state, answer = challenge(request), answered(request)
+        user = passkeys.verify(state=state, answer=answer, pending=pending[0] if pending else None)
     except UserError as error:
         messages.error(request, error.message)
         return redirect("sign-in-second" if pending else "sign-in")

@@ -1,6 +1,7 @@
 """Accounts in a real browser: codes, passkeys of Chromium's virtual authenticator, a reset by a
 letter, and sign-on, with a mail server and a provider of the tests' own."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -163,6 +164,71 @@ def test_what_a_passkey_said_is_taken_once_and_in_its_session(named: Site, page:
     sign_out(page)
     page.goto(f"{named.url}/sign-in/")
     assert page.evaluate(REPLAY) == [False, True, True, True], "in, out, and out"
+
+
+ASKED = """async () => optionsOf(document.querySelector("form[data-passkey=get]"))"""
+SIGNED = """async (asked) => {
+  return asText(await navigator.credentials.get({ publicKey: withBytes(asked) }));
+}"""
+SENT = """async (credential) => {
+  const csrfmiddlewaretoken = document.cookie.match(/evalsite_csrf=(\\w+)/)[1];
+  await fetch("/sign-in/passkey/", {
+    method: "POST", body: new URLSearchParams({ csrfmiddlewaretoken, credential }),
+  });
+}"""
+
+LATE = """
+import time
+from importlib import import_module
+from django.conf import settings
+from django.contrib.sessions.models import Session
+store = import_module(settings.SESSION_ENGINE).SessionStore
+for row in Session.objects.all():
+    kept = store(row.pk)
+    if "second_step" in kept:
+        kept["second_step"] = {**kept["second_step"], "since": time.time() - 601}
+        kept.save()
+"""
+
+
+def untouched(page: Page, site: Site, name: str) -> None:
+    """Signed out, with the passkey of somebody on a device that asks for no finger any more."""
+    site.add_users(name)
+    session, authenticator = device(page)
+    give_password(page, site, name)
+    add_passkey(page, site, f"The key of {name}")
+    expect(page.get_by_text("opens your account from now on")).to_be_visible()
+    sign_out(page)
+    nobody = {"authenticatorId": authenticator, "isUserVerified": False}
+    session.send("WebAuthn.setUserVerified", nobody)
+
+
+def test_a_stolen_key_opens_nothing_by_a_challenge_for_another_passkey(
+    named: Site, page: Page
+) -> None:
+    untouched(page, named, "greta")
+    named.add_users("thief")
+    give_password(page, named, "thief")
+    page.goto(f"{named.url}/account/factors/passkeys/")
+    confirm(page)
+    asked = json.loads(page.locator("[data-options]").get_attribute("data-options") or "")
+    said = {"challenge": asked["challenge"], "userVerification": "discouraged"}
+    page.evaluate(SENT, page.evaluate(SIGNED, said))
+    page.goto(f"{named.url}/account/")
+    expect(page.get_by_role("heading", name="thief")).to_be_visible()
+
+
+def test_a_key_without_a_finger_opens_nothing_when_the_password_is_too_old(
+    named: Site, page: Page
+) -> None:
+    """The second step was asked for within ten minutes of the password, and sent after them."""
+    untouched(page, named, "hanna")
+    give_password(page, named, "hanna", "sign-in/second/")
+    said = page.evaluate(SIGNED, page.evaluate(ASKED))
+    named.python(LATE)
+    page.evaluate(SENT, said)
+    page.goto(f"{named.url}/account/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 def test_codes_of_an_app_are_set_up_and_asked_for(
