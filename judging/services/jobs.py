@@ -211,14 +211,19 @@ def hint(job_id: int, kind: str) -> bool:
 def due() -> Q:
     """Queued and due, or running under a lapsed lease."""
     queued = Q(state=Job.State.QUEUED, due__lte=Now())
-    return queued | Q(state=Job.State.RUNNING, lease_until__lt=Now())
+    return queued | _lapsed()
+
+
+def _lapsed() -> Q:
+    """A lease that reaches further than any does is of a clock that was ahead, and was set back."""
+    never = seconds_from_now(2 * settings.JOB_LEASE_SECONDS)
+    over = Q(lease_until__lt=Now()) | Q(lease_until__gt=never)
+    return Q(state=Job.State.RUNNING) & over
 
 
 def wake_due() -> int:
     """Sends hints for everything due that was not hinted lately; gives up what failed too often."""
-    exhausted = Job.objects.filter(
-        attempts__gte=MAX_ATTEMPTS, state=Job.State.RUNNING, lease_until__lt=Now()
-    )
+    exhausted = Job.objects.filter(_lapsed(), attempts__gte=MAX_ATTEMPTS)
     for job_id in list(exhausted.values_list("pk", flat=True)):
         register_all()  # outside of the transaction: it takes a second, and others want to write
         try:
@@ -234,9 +239,11 @@ def wake_due() -> int:
 def _untold() -> QuerySet[Job]:
     """What is due and was not hinted lately, since it is due.
 
-    The hint of a job whose lease has lapsed was used up by the worker that took it.
+    The hint of a job whose lease has lapsed was used up by the worker that took it. One of the time
+    to come is of a clock that was ahead: it was long ago.
     """
-    lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS)) & Q(hinted__gte=F("due"))
+    recent = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS), hinted__lte=Now())
+    lately = recent & Q(hinted__gte=F("due"))
     unused = Q(state=Job.State.QUEUED) | Q(hinted__gte=F("lease_until"))
     return Job.objects.filter(due()).exclude(lately & unused)
 

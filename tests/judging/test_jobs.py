@@ -437,6 +437,32 @@ def test_what_a_worker_died_over_wakes_another_at_once_and_once(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_work_waiting(
+    monkeypatch: pytest.MonkeyPatch, done: list[int]
+) -> None:
+    """Hints and leases of the day that the clock was ahead are no reason to wait for a day."""
+    woken: list[object] = []
+    monkeypatch.setattr(
+        jobs.current_app, "send_task", lambda *_args, **options: woken.append(options)
+    )
+    day = seconds_from_now(86_400)
+    job = jobs.request("probe", 7)
+    jobs.run(job.pk)
+    Job.objects.update(hinted=day)
+    jobs.request("probe", 7)
+    assert len(woken) == 2
+    jobs.run(job.pk)
+    assert done == [7, 7]
+
+    jobs.request("probe", 7)
+    assert jobs.claim(job.pk)
+    Job.objects.update(lease_until=day, hinted=day)  # and then the machine lost its power
+    assert jobs.wake_due() == 1
+    jobs.run(job.pk)
+    assert done == [7, 7, 7]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_waits_for_later_wakes_a_worker_when_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
