@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from django.db.models import Max
+from django.db.models import F, Max, Sum
 from django.utils import timezone
 
 from estimation import selectors, work
@@ -204,5 +204,14 @@ class Situation:
         """Until the current round is judged, at the pace of the last days; None if untold."""
         if self.row is None or self.pace is None:
             return None
-        per_pair = self.row.labels_each
-        return self.pace.days_for((self.expected - self.judged) * per_pair)
+        each = self.row.labels_each
+        said = _said_of_unfinished(self.row) if each > 1.0 else 0
+        return self.pace.days_for(max(0.0, (self.expected - self.judged) * each - said))
+
+
+def _said_of_unfinished(row: Round) -> int:
+    """Labels of its pairs that want more of them."""
+    batches = row.round_batches.filter(batch__state=Batch.State.OPEN).values("batch")
+    asked = BatchPair.objects.filter(batch__in=batches, pair__judged__lt=F("labels"))
+    found = asked.filter(pair__decided=False).aggregate(said=Sum("pair__judged"))
+    return int(found["said"] or 0)

@@ -393,6 +393,24 @@ def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+def test_labels_of_pairs_that_want_more_are_not_left_to_give(campaign: Campaign) -> None:
+    """One of two has said all, so that no pair has both labels, and half of the work is done."""
+    evaluation.drawn(campaign, labels=2, extra_share=0, budget=20, batch_size=10)
+    anna, ben = User.objects.filter(memberships__role="assessor").order_by("pk")[:2]
+    while factories.judge_next(campaign, anna, 0):
+        pass
+    found = Situation(campaign)
+    assert (found.judged, found.expected) == (0, Assignment.objects.count())
+    assert found.pace is not None
+    assert found.days_left == pytest.approx(found.expected / found.pace.per_day)
+    for _ in range(3):
+        factories.judge_next(campaign, ben, 0)
+    found = Situation(campaign)
+    assert found.pace is not None
+    assert found.days_left == pytest.approx((found.expected - 3) / found.pace.per_day)
+
+
+@pytest.mark.slow
 def test_who_looks_at_the_ranking_is_not_sent_to_it(campaign: Campaign) -> None:
     evaluation.worker_alive()
     judging(campaign)
