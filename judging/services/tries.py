@@ -8,7 +8,7 @@ import hashlib
 import ipaddress
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
@@ -42,7 +42,7 @@ def spend(key: str, most: int) -> None:
     Raises UserError ``too_many_tries`` (429, with ``retry_after`` seconds in its data).
     """
     rows = SignInTries.objects.filter(key=key)
-    rows.filter(since__lt=seconds_from_now(-WINDOW_SECONDS)).update(tries=0, since=Now())
+    rows.filter(_is_over()).update(tries=0, since=Now())
     if rows.filter(tries__lt=most).update(tries=F("tries") + 1):
         return
     try:
@@ -57,6 +57,12 @@ def spend(key: str, most: int) -> None:
             ) from None
 
 
+def _is_over() -> Q:
+    """A window that lies a whole one ahead was begun under a clock that has been set back."""
+    past, ahead = seconds_from_now(-WINDOW_SECONDS), seconds_from_now(WINDOW_SECONDS)
+    return Q(since__lt=past) | Q(since__gt=ahead)
+
+
 def _forget_old() -> None:
     """Removes what no longer counts."""
-    SignInTries.objects.filter(since__lt=seconds_from_now(-WINDOW_SECONDS)).delete()
+    SignInTries.objects.filter(_is_over()).delete()

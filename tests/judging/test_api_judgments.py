@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from judging.clock import seconds_from_now
 from judging.models import ApiToken, Assignment, Campaign, Judgment, Pair, SignInTries, User
 from judging.services import campaigns, sign_in, tries
 from tests.support import factories, rest
@@ -340,6 +341,20 @@ def test_tries_are_forgotten_in_time(anna: User) -> None:
     assert client.post(TOKENS, SIGN_IN).status_code == 429
     SignInTries.objects.update(since="2020-01-01T00:00:00Z")
     assert client.post(TOKENS, SIGN_IN).status_code == 201
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite_only
+def test_tries_under_a_clock_that_was_ahead_are_forgotten_when_it_is_set_back(anna: User) -> None:
+    """“Wait 15 minutes” was said, and meant a day."""
+    client = rest.client_of(None)
+    for _ in range(sign_in.TRIES_PER_ACCOUNT + 1):
+        client.post(TOKENS, {**SIGN_IN, "password": "wrong"})
+    SignInTries.objects.update(since=seconds_from_now(tries.WINDOW_SECONDS - 60))
+    assert client.post(TOKENS, SIGN_IN).status_code == 429
+    SignInTries.objects.update(since=seconds_from_now(86_400))
+    assert client.post(TOKENS, SIGN_IN).status_code == 201
+    assert not SignInTries.objects.filter(since__gt=seconds_from_now(60)).exists()
 
 
 @pytest.mark.slow
