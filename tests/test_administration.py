@@ -202,6 +202,15 @@ def test_a_worker_measures_and_pages_show_what_it_found_with_its_time(
     assert Job.objects.get(kind=storage.MEASURE).requested == 2, "asked for once, not by each visit"
 
 
+@pytest.mark.slow
+def test_what_was_measured_under_a_clock_that_was_ahead_is_measured_again(admin: Client) -> None:
+    admin.get(reverse("site-storage"))
+    factories.run_due_jobs()
+    assert not storage.kept().measuring
+    KeptFigure.objects.update(measured=F("measured") + timedelta(days=1))
+    assert storage.kept().measuring
+
+
 def test_every_column_that_names_a_file_is_known() -> None:
     """Else its files would be taken for such as nobody names."""
     from django.apps import apps

@@ -100,7 +100,7 @@ def kept() -> KeptStorage:
     """What is kept; where it is not fresh, a worker is asked to look again."""
     row = KeptFigure.objects.filter(name=MEASURE).first()
     job = Job.objects.filter(kind=MEASURE, target=0).first()
-    fresh = row is not None and (timezone.now() - row.measured).total_seconds() < FRESH
+    fresh = row is not None and abs((timezone.now() - row.measured).total_seconds()) < FRESH
     pending = job is not None and job.state in (Job.State.QUEUED, Job.State.RUNNING)
     failed = job.error if job is not None and job.state == Job.State.FAILED else ""
     if not fresh and not pending and not failed:

@@ -8,7 +8,7 @@ organizer let go on is held again only after as many further answers as a score 
 """
 
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -117,16 +117,20 @@ def _membership(campaign: Campaign, assessor: User) -> Membership:
 def wake() -> None:
     """Has workers apply the rules of campaigns in which something was said since they last did."""
     for rules in QualityRules.objects.filter(ACTS, campaign__state=Campaign.State.OPEN):
-        job = Job.objects.filter(kind=APPLY, target=rules.campaign_id).first()
-        if job is None or _is_behind(job):
+        asked = Job.objects.filter(kind=APPLY, target=rules.campaign_id)
+        job = asked.annotate(now=Now()).first()
+        if job is None or _is_behind(job, job.now):
             jobs.request(APPLY, rules.campaign_id, campaign=rules.campaign_id)
 
 
-def _is_behind(job: Job) -> bool:
+def _is_behind(job: Job, now: datetime) -> bool:
+    """``now`` by the database's clock: one that was ahead, and is set back, says nothing."""
     if job.state != Job.State.DONE or job.started is None:
         return False
+    if job.started > now:
+        return True
     latest = AuditEntry.objects.filter(campaign=job.campaign_id).order_by("-pk").first()
-    settled = timezone.now() - timedelta(seconds=EVERY_SECONDS)
+    settled = now - timedelta(seconds=EVERY_SECONDS)
     return job.started < settled and latest is not None and latest.created >= job.started
 
 

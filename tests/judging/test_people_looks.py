@@ -98,6 +98,17 @@ def test_it_is_told_anew_after_a_while_if_something_was_done(
 
 
 @pytest.mark.slow
+def test_what_was_told_under_a_clock_that_was_ahead_is_told_anew(campaign: Campaign) -> None:
+    anna, ben = factories.assessors(campaign, "anna", "ben")
+    judge(campaign, anna, 6)
+    looks.kept(campaign)
+    factories.run_due_jobs()
+    KeptManners.objects.update(told=F("told") + timedelta(days=1))
+    judge(campaign, ben, 6)
+    assert looks.kept(campaign).looking
+
+
+@pytest.mark.slow
 def test_what_was_committed_late_under_an_earlier_number_is_not_missed(campaign: Campaign) -> None:
     """Numbers are given before commits: an earlier one may appear after a worker has looked."""
     (anna,) = factories.assessors(campaign, "anna")

@@ -146,6 +146,16 @@ def test_a_worker_looks_again_where_something_was_said_since_and_not_else() -> N
     assert Job.objects.get(pk=job.pk).requested == job.requested + 1
 
 
+def test_rules_are_at_work_when_a_clock_that_was_ahead_is_set_back() -> None:
+    made, (anna,) = campaign_of("anna")
+    rules(made, hold_below=0.3)
+    job = Job.objects.get(kind=quality.APPLY)
+    Job.objects.filter(pk=job.pk).update(started=seconds_from_now(86_400))
+    assert factories.judge_next(made, anna, 1)
+    quality.wake()
+    assert Job.objects.get(pk=job.pk).requested == job.requested + 1
+
+
 @pytest.mark.parametrize(
     ("values", "field"),
     [
