@@ -8,6 +8,7 @@ and those that a guest no longer gets go to others, so that labels are missing a
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import F, Q, QuerySet, Sum
 
@@ -23,13 +24,15 @@ SKIPPED = Q(state=State.SKIPPED) | Q(state=State.EXCLUDED, set_aside=0, skip_rea
 
 @dataclass(frozen=True)
 class GuestProgress:
-    """``judged`` of ``most`` pairs; ``token`` is that of the link they came by."""
+    """``judged`` of ``most`` pairs; ``token`` is that of the link they came by, ``query`` what its
+    address had more."""
 
     judged: int
     most: int
     skipped: int
     token: str
     finished: datetime | None
+    query: str = ""
 
     @property
     def is_full(self) -> bool:
@@ -46,7 +49,8 @@ def progress(user: User) -> GuestProgress | None:
     theirs = Assignment.objects.filter(assessor=user)
     skipped = theirs.filter(SKIPPED).count()
     judged = theirs.filter(SAID).count()
-    return GuestProgress(judged, row.link.judgments, skipped, row.link.token, row.finished)
+    link, query = row.link, urlencode(row.parameters)
+    return GuestProgress(judged, link.judgments, skipped, link.token, row.finished, query)
 
 
 def has_a_pair(user: User) -> bool:

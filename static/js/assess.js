@@ -196,7 +196,11 @@ function otherTab(href, textContent) {
   return Object.assign(document.createElement("a"), { href, target: "_blank", textContent });
 }
 
-const signInLink = () => otherTab(SIGN_IN, "Sign in in another tab");
+/* A guest has no password, and comes in by the link of the crowd. */
+function signInLink() {
+  const { wayIn } = find("desk").dataset;
+  return wayIn ? otherTab(wayIn, "Come in again in another tab") : otherTab(SIGN_IN, "Sign in in another tab");
+}
 
 document.addEventListener("htmx:sendError", () => keepTrying("The server cannot be reached."));
 document.addEventListener("htmx:timeout", () => keepTrying("The server does not answer."));

@@ -84,6 +84,32 @@ def test_a_guest_walks_from_the_link_to_the_code(
     assert paid(page, there) == {"p1": "0.30", "p2": "0.00", "p3": "0.30"}
 
 
+FORGET = "from django.contrib.sessions.models import Session; Session.objects.all().delete()"
+
+
+def test_a_guest_who_was_signed_out_comes_in_again_by_the_link(
+    demo: Site, page: Page, chromium: Watched, console_errors: list[str]
+) -> None:
+    """A guest has no password to sign in with, and the answer is kept on the page meanwhile."""
+    sign_in(page, demo, "organizer")
+    link = make_link(page, demo)
+    for number, lost in enumerate(("session", "cookies")):
+        with another(chromium) as guest:
+            begin(guest, link, f"g{number}", "Yes")
+            expect_ready(guest)
+            if lost == "session":
+                demo.python(FORGET)
+            else:
+                guest.context.clear_cookies()
+            guest.keyboard.press("1")
+            with guest.expect_popup() as opened:
+                guest.get_by_role("link", name="Come in again in another tab").click()
+            expect(opened.value.get_by_text("You have agreed to take part already")).to_be_visible()
+            opened.value.get_by_role("button", name="Go on").click()
+            expect(guest.locator(".desk-bar .today")).to_have_text("1 of 3", timeout=40_000)
+    console_errors[:] = [each for each in console_errors if "403" not in each]
+
+
 def paid(page: Page, there: str) -> dict[str, Any]:
     """What the organizer's table says that everybody is due."""
     page.goto(there)

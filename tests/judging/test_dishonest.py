@@ -304,7 +304,9 @@ def test_who_is_excluded_is_due_what_they_were_due_before() -> None:
     after = due(link).rows[0]
     assert after.excluded
     assert (after.skipped, after.minutes, after.pay) == (1, Decimal(15), Decimal(15))
-    assert guests.progress(account(guest)) == guests.GuestProgress(1, 5, 1, link.token, None)
+    assert guests.progress(account(guest)) == guests.GuestProgress(
+        1, 5, 1, link.token, None, "PROLIFIC_PID=p1"
+    )
     assert selectors.own_progress(made, account(guest)).skipped == 1
 
 
