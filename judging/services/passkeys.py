@@ -53,10 +53,16 @@ def _server() -> "Fido2Server":
     from fido2.server import Fido2Server  # noqa: PLC0415
     from fido2.webauthn import PublicKeyCredentialRpEntity  # noqa: PLC0415
 
+    party = PublicKeyCredentialRpEntity(name="evalsite", id=urlsplit(settings.SITE_URL).hostname)
+    return Fido2Server(party, verify_origin=lambda origin: origin == _origin())
+
+
+def _origin() -> str:
+    """Of this site, as browsers say it: in small letters, and without the port of its scheme."""
     address = urlsplit(settings.SITE_URL)
-    ours = f"{address.scheme}://{address.netloc}"
-    party = PublicKeyCredentialRpEntity(name="evalsite", id=address.hostname)
-    return Fido2Server(party, verify_origin=lambda origin: origin == ours)
+    usual = {"https": 443, "http": 80}[address.scheme]
+    port = "" if address.port in (None, usual) else f":{address.port}"
+    return f"{address.scheme}://{address.hostname}{port}"
 
 
 def begin_adding(user: User) -> tuple[Options, State]:

@@ -12,7 +12,7 @@ from django.test import Client
 
 from judging.errors import UserError
 from judging.models import AuditEntry, RecoveryCode, SecondFactor, User
-from judging.services import factors, members
+from judging.services import factors, members, passkeys
 from judging.services.factors import STEP_SECONDS, TRIES_OF_CODES
 from tests.support import factories
 
@@ -204,6 +204,29 @@ def at_once(act: Callable[[], str], threads: int = 6) -> list[str]:
     for thread in running:
         thread.join()
     return said
+
+
+# ------------------------------------------------------------------------------ passkeys
+
+
+@pytest.mark.parametrize(
+    ("site", "said"),
+    [
+        ("https://eval.example.org", "https://eval.example.org"),
+        ("https://Eval.Example.org", "https://eval.example.org"),
+        ("https://eval.example.org:443", "https://eval.example.org"),
+        ("https://eval.example.org:8443", "https://eval.example.org:8443"),
+        ("http://localhost:80", "http://localhost"),
+    ],
+)
+def test_the_address_of_the_site_is_known_as_browsers_say_it(
+    settings: Any, site: str, said: str
+) -> None:
+    settings.SITE_URL = site
+    verify = passkeys._server()._verify
+    assert verify(said)
+    others = (f"{said}.evil.example", f"{said}:1", said.replace("://", "://www."), "null", "")
+    assert not any(verify(other) for other in others)
 
 
 # ------------------------------------------------------------------------------ removal
