@@ -14,7 +14,7 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -170,7 +170,7 @@ def passkey(request: HttpRequest) -> HttpResponse:
         user = passkeys.verify(state=state, answer=answer, pending=pending[0] if pending else None)
     except UserError as error:
         messages.error(request, error.message)
-        return redirect("sign-in-second" if pending else "sign-in")
+        return redirect("sign-in-second") if pending else redirect_to_login(onwards)
     return let_in(request, user, onwards)
 
 

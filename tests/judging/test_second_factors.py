@@ -229,6 +229,17 @@ def test_the_address_of_the_site_is_known_as_browsers_say_it(
     assert not any(verify(other) for other in others)
 
 
+def test_who_tries_a_passkey_in_vain_is_not_led_elsewhere() -> None:
+    client = Client()
+    sent = {"credential": "{}", "next": "/docs/guide.md"}
+    answer = client.post("/sign-in/passkey/", sent)
+    page = client.get(answer["Location"])
+    assert "The passkey was not accepted." in page.content.decode()
+    assert page.context["next"] == "/docs/guide.md"
+    outside = client.post("/sign-in/passkey/", {**sent, "next": "https://evil.example/"})
+    assert "evil" not in outside["Location"]
+
+
 # ------------------------------------------------------------------------------ removal
 
 
