@@ -182,23 +182,34 @@ def polyline(points: Iterable[tuple[float, float]]) -> str:
 MOST_DATES = 5
 CLOCK_STEPS = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 180, 360, 720)]
 DAY_STEPS = (1, 2, 7, 14)
+CLOCK_FORM, DAY_FORM = "%H:%M", "%-d %b"
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
 
 
 def ticks_between(first: datetime, last: datetime) -> list[Tick]:
-    """At most `MOST_DATES` round times between two, as percent of the way, as UTC."""
+    """At most `MOST_DATES` round times between two, as percent of the way, as UTC.
+
+    Where there may be two midnights, each is told by its day.
+    """
     whole = last - first
     if whole <= timedelta(0):
         return []
     times, form = _round_times(first, last)
-    return [Tick(round(100.0 * ((time - first) / whole), 3), f"{time:{form}}") for time in times]
+    midnights = DAY_FORM if form == CLOCK_FORM and whole > timedelta(days=1) else form
+    return [
+        Tick(
+            round(100.0 * ((time - first) / whole), 3),
+            f"{time:{form if time.hour or time.minute else midnights}}",
+        )
+        for time in times
+    ]
 
 
 def _round_times(first: datetime, last: datetime) -> tuple[list[datetime], str]:
     """Full minutes or hours of the day, midnights, or first days of months; how they are told."""
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    steps = [(step, "%H:%M") for step in CLOCK_STEPS]
-    steps += [(timedelta(days=days), "%-d %b") for days in DAY_STEPS]
+    steps = [(step, CLOCK_FORM) for step in CLOCK_STEPS]
+    steps += [(timedelta(days=days), DAY_FORM) for days in DAY_STEPS]
     for step, form in steps:
         if (last - first) / step <= MOST_DATES:
             before = midnight + step * ((first - midnight) // step)

@@ -257,6 +257,8 @@ def test_bars_lie_on_the_axis(campaign: Campaign) -> None:
         ("2026-03-28T10:00", timedelta(days=4), ["29 Mar", "30 Mar", "31 Mar", "1 Apr"]),
         ("2026-12-20T10:00", timedelta(days=60), ["3 Jan", "17 Jan", "31 Jan", "14 Feb"]),
         ("2026-01-31T10:00", timedelta(days=120), ["Feb 2026", "Mar 2026", "Apr 2026", "May 2026"]),
+        ("2026-12-30T20:00", timedelta(hours=44), ["31 Dec", "12:00", "1 Jan", "12:00"]),
+        ("2028-02-28T12:00", timedelta(hours=54), ["12:00", "29 Feb", "12:00", "1 Mar", "12:00"]),
         ("1990-06-01T00:00", timedelta(days=14_610), ["Jan 2000", "Jan 2010", "Jan 2020"]),
         ("2026-01-31T10:00", timedelta(0), []),
     ],
