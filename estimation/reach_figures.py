@@ -47,7 +47,8 @@ class Calendar:
         """What days are reckoned with."""
         if self.per_day > 0.0:
             pace = f"{self.per_day:,.0f}"
-            said = "1 judgment" if pace == "1" else f"{pace} judgments"
+            few = {"0": "less than 1 judgment", "1": "1 judgment"}
+            said = few.get(pace, f"{pace} judgments")
             return f"at the pace of the last days, {said} a day"
         many = "one person" if self.people <= 1 else f"each of {self.people} people"
         return f"if {many} judges {HOURS_A_DAY:g} hours a day"

@@ -471,3 +471,16 @@ def test_a_cost_that_says_nothing_is_refused(
     answer = organizer.patch(there, given, content_type="application/json")
     assert answer.status_code == 400
     assert re.search("hour_cost|currency", answer.content.decode())
+
+
+@pytest.mark.parametrize(
+    ("per_day", "said"),
+    [
+        (0.2, "less than 1 judgment a day"),
+        (1.2, "1 judgment a day"),
+        (1_234.6, "1,235 judgments a day"),
+    ],
+)
+def test_a_pace_is_never_told_as_none(per_day: float, said: str) -> None:
+    """Two judgments in a week were 0 a day, at which nothing is ever done."""
+    assert Calendar(per_day=per_day).words == f"at the pace of the last days, {said}"
