@@ -201,8 +201,9 @@ class Situation:
 
     @property
     def days_left(self) -> float | None:
-        """Until the current round is judged, at the pace of the last days; None if untold."""
-        if self.row is None or self.pace is None:
+        """Until the current round is judged, at the pace of the last days; None if untold, or
+        while it pauses."""
+        if self.row is None or self.pace is None or self.row.is_paused:
             return None
         each = self.row.labels_each
         said = _said_of_unfinished(self.row) if each > 1.0 else 0

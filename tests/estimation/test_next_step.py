@@ -411,6 +411,18 @@ def test_labels_of_pairs_that_want_more_are_not_left_to_give(campaign: Campaign)
 
 
 @pytest.mark.slow
+def test_of_a_round_that_pauses_nobody_tells_when_it_is_judged(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign, extra_share=0)
+    evaluation.judge(campaign, 10)
+    organizer = Client()
+    organizer.force_login(campaign.created_by)
+    assert "at this pace" in text(organizer.get(address("people", campaign)))
+    pausing.pause(row=row, by=campaign.created_by)
+    assert "at this pace" not in text(organizer.get(address("people", campaign)))
+    assert Situation(campaign).days_left is None
+
+
+@pytest.mark.slow
 def test_who_looks_at_the_ranking_is_not_sent_to_it(campaign: Campaign) -> None:
     evaluation.worker_alive()
     judging(campaign)
