@@ -49,7 +49,7 @@ def sweep(job: jobs.Running) -> None:
             job.prolong()  # or stop, if somebody else does this now
             youngest = max(youngest, _remove(path))
     if youngest:
-        wait = max(1.0, youngest + grace() - time.time())
+        wait = min(max(1.0, youngest + grace() - time.time()), grace())
         raise jobs.NotYet(wait, "The last files go when no work can need them any more.")
 
 

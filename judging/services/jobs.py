@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 MAX_ATTEMPTS = 3
 HINT_AGAIN_SECONDS = 15
 BROKER_PAUSE_SECONDS = 10.0
+LONGEST_WAIT_SECONDS = 3600
+"""More than any handler asks for by `NotYet`, but for the sweep of files, which waits as long as a
+job may take."""
 NEVER_RUN = {"progress": 0, "note": "", "started": None, "finished": None}
 
 
@@ -209,9 +212,11 @@ def hint(job_id: int, kind: str) -> bool:
 
 
 def due() -> Q:
-    """Queued and due, or running under a lapsed lease."""
-    queued = Q(state=Job.State.QUEUED, due__lte=Now())
-    return queued | _lapsed()
+    """Queued and due, or running under a lapsed lease. What would be due later than any work waits
+    was asked for under a clock that was ahead, and was set back."""
+    never = seconds_from_now(max(LONGEST_WAIT_SECONDS, settings.CELERY_TASK_TIME_LIMIT))
+    now_or_never = Q(due__lte=Now()) | Q(due__gt=never)
+    return Q(state=Job.State.QUEUED) & now_or_never | _lapsed()
 
 
 def _lapsed() -> Q:
@@ -351,6 +356,7 @@ def _finish(running: Running) -> None:
         done=running.generation,
         token="",
         attempts=0,
+        due=Case(When(asked, then=Now()), default=F("due")),
         **_anew(asked, progress=Value(100), finished=Now()),
     )
     if Job.objects.filter(pk=running.id, state=Job.State.QUEUED).exists():

@@ -150,6 +150,20 @@ def test_young_files_wait_until_no_work_can_need_them(full: Campaign) -> None:
     assert stored_files() == set()
 
 
+def test_files_of_a_clock_that_was_ahead_are_looked_at_in_an_hour(full: Campaign) -> None:
+    """A job that waits longer is taken for one that is due."""
+    run = full.runs.all()[0]
+    stray = files.path_of(run.file).with_name("stray")
+    stray.write_bytes(b"")
+    os.utime(stray, (time.time() + 10**6,) * 2)
+    sweep = jobs.claim(jobs.request(unnamed_files.SWEEP, 0).pk)
+    assert sweep is not None
+    with pytest.raises(jobs.NotYet) as found:
+        unnamed_files.sweep(sweep)
+    assert found.value.seconds <= unnamed_files.grace()
+    stray.unlink()
+
+
 @pytest.mark.slow
 def test_a_file_that_somebody_keeps_again_stays(full: Campaign) -> None:
     """Its row is not there yet: the work that found the file there is still under way."""

@@ -462,6 +462,34 @@ def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_work_waiting(
     assert done == [7, 7, 7]
 
 
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_what_was_asked_for_under_a_clock_that_was_ahead_is_due_when_it_is_set_back(
+    monkeypatch: pytest.MonkeyPatch, done: list[int]
+) -> None:
+    monkeypatch.setattr(jobs.current_app, "send_task", lambda *_args, **_options: None)
+
+    def ask_meanwhile(running: jobs.Running) -> None:
+        if not done:
+            jobs.request("probe", 7)
+            Job.objects.update(due=seconds_from_now(1500))
+        done.append(running.target)
+
+    handler("probe", ask_meanwhile)
+    job = jobs.request("probe", 7)
+    jobs.run(job.pk)
+    jobs.run(job.pk)
+    assert done == [7, 7], "it was asked for while it ran"
+
+    jobs.request("probe", 7)
+    Job.objects.update(due=seconds_from_now(3000), hinted=None)
+    assert jobs.wake_due() == 0, "so long a job may wait"
+    Job.objects.update(due=seconds_from_now(86_400))
+    assert jobs.wake_due() == 1
+    jobs.run(job.pk)
+    assert done == [7, 7, 7]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_what_waits_for_later_wakes_a_worker_when_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
