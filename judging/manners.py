@@ -25,6 +25,9 @@ LEAST = 5
 """Judgments, or pairs in common, from which something is told."""
 PAUSE = 10 * 60.0
 """Seconds between two judgments after which somebody was away."""
+SET_BACK = 60.0
+"""Seconds by which an answer is earlier than the one before, if the clock was set back: of two that
+are sent at once the later may be written first."""
 UNTOLD = -1.0
 """In the place of seconds that are not known."""
 LATEST = Q(revision=F("assignment__revision") + F("assignment__set_aside"))
@@ -148,7 +151,7 @@ def _given(campaign: Campaign) -> _Answers:
     )
     columns = number_columns(told, *names, *texts, *flags)
     pk, pair, who, grade, at, took, revision, one, two, person, *said = columns
-    took = by_both_clocks(who, at, took, person=person > 0)
+    took = by_both_clocks(who, pk, at, took, person=person > 0)
     return _Answers(
         pk=pk.astype(np.int64),
         pair=pair.astype(np.int64),
@@ -165,6 +168,7 @@ def _given(campaign: Campaign) -> _Answers:
 
 def by_both_clocks(
     who: NDArray[Any],
+    pk: NDArray[Any],
     at: NDArray[np.float64],
     told: NDArray[np.float64],
     *,
@@ -175,12 +179,13 @@ def by_both_clocks(
     What a browser or a program has ``told`` is believed as far as the server's clock allows:
     nobody has read for longer than since they last said something here. Where nothing is told,
     and that is no more than a `PAUSE`, an answer of a ``person`` took as long: who leaves the time
-    out is not thought to have read.
+    out is not thought to have read. Where the clock was set back meanwhile, it says nothing.
     """
-    order = np.lexsort((at, who))
+    order = np.lexsort((pk, who))
     gap = np.full(len(at), np.inf)
     same = who[order][1:] == who[order][:-1]
-    gap[order[1:][same]] = np.diff(at[order])[same]
+    passed = np.diff(at[order])
+    gap[order[1:][same]] = np.where(passed < -SET_BACK, np.inf, np.maximum(passed, 0.0))[same]
     since = np.where(person & (gap <= PAUSE), gap, UNTOLD)
     return np.where(told == UNTOLD, since, np.minimum(told, gap))
 

@@ -190,7 +190,7 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
     names = ("assignment__pair_id", "at", "took", "current", "grade", "preference", "one", "two")
     pk, pair, at, took, current, *said = number_columns(told, "pk", *names)
     nobody, is_person = np.zeros_like(at), np.full(len(at), user.username != QRELS)
-    took = in_all(nobody, pair, by_both_clocks(nobody, at, took, person=is_person))
+    took = in_all(nobody, pair, by_both_clocks(nobody, pk, at, took, person=is_person))
     order = np.argsort(pk)
     order = order[current[order] > 0]
     pk, pair, at, took, grade, preference, first, second = (

@@ -1,9 +1,11 @@
 """Rules about people: whom they find, that it is recorded and undone, and what waiting means."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from judging import gold_answers, selectors
 from judging.clock import seconds_from_now
@@ -129,6 +131,21 @@ def test_who_is_too_fast_is_found_by_times_alone() -> None:
     rules(made, exclude_hasty=True)
     (row,) = Exclusion.objects.all()
     assert (row.assessor, row.ground, row.by_rule) == (swift, "time", True)
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite_only
+def test_nobody_is_too_fast_as_the_clock_was_set_back() -> None:
+    """By times alone the later half of their answers came a moment after each of the earlier."""
+    made, (slow,) = campaign_of("slow", labels=1, every=0, topics=1)
+    given = judge_all(made, slow, grade=1)
+    half, now = len(given) // 2, timezone.now()
+    for number, mine in enumerate(given):
+        after = 30 * (number % half) + 0.02 * (number // half)
+        at = now - timedelta(hours=1) + timedelta(seconds=after)
+        Judgment.objects.filter(assignment=mine).update(seconds=25.0, created=at)
+    rules(made, exclude_hasty=True)
+    assert not Exclusion.objects.exists()
 
 
 def test_a_worker_looks_again_where_something_was_said_since_and_not_else() -> None:
