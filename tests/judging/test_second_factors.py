@@ -378,6 +378,17 @@ def test_what_opens_the_account_is_changed_by_who_knows_the_password(anna: User)
     assert done.context["codes"][0] not in seen.content.decode()
 
 
+def test_who_has_no_password_is_told_how_to_show_who_they_are(anna: User) -> None:
+    """Whose account was opened by a provider has one that nobody knows."""
+    client = Client()
+    client.force_login(anna)
+    asked = client.get(client.get("/account/factors/codes/")["Location"]).content.decode()
+    assert "Sign out, and sign in again" in asked
+    client.post("/sign-out/")
+    password(client)  # as a provider or a passkey does
+    assert client.get("/account/factors/codes/").status_code == 200
+
+
 def test_a_session_from_before_cannot_remove_what_protects(anna: User) -> None:
     set_up(anna)
     client = Client()
