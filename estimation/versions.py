@@ -13,9 +13,9 @@ from django.db.models.functions import Cast
 
 from estimation.models import EstimateSet, Round
 from estimation.work import SHOWN
-from judging.clock import seconds_from_now
-from judging.models import AuditEntry, Batch, Campaign, Job, WorkerHeartbeat
+from judging.models import AuditEntry, Batch, Campaign, Job
 from judging.statements import Row, Slot, beside, counts, reads
+from judging.workers import living
 
 NO_ROUND = ""
 _CAMPAIGN = Subquery(Campaign.objects.filter(slug=Slot("slug")).order_by().values("pk")[:1])
@@ -38,11 +38,6 @@ def _jobs() -> QuerySet[Job]:
     return Job.objects.filter(kind__in=SHOWN, target__in=rounds.values("pk"))
 
 
-def _alive() -> QuerySet[WorkerHeartbeat]:
-    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
-    return WorkerHeartbeat.objects.filter(seen__gte=since)
-
-
 _SERVES = Q(queues="") | Q(queues__contains=settings.CELERY_TASK_DEFAULT_QUEUE)
 VERSION = beside(
     counts(
@@ -59,7 +54,7 @@ VERSION = beside(
         **{state: Count("pk", filter=Q(state=state)) for state in Job.State.values},
         last=Max("finished"),
     ),
-    counts(_alive, alive=Count("pk"), serving=Count("pk", filter=_SERVES)),
+    counts(living, alive=Count("pk"), serving=Count("pk", filter=_SERVES)),
     reads(_round),
 )
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from judging.clock import seconds_from_now
 from judging.models import WorkerHeartbeat
@@ -67,6 +68,12 @@ def _services() -> dict[str, Service]:
     return {queue: Service(queue, serve[queue] + silent, len(seen)) for queue in WAITS}
 
 
+def living() -> QuerySet[WorkerHeartbeat]:
+    """Seen lately; one of the time to come was seen by a clock that has been set back since."""
+    silent = settings.WORKER_SILENT_SECONDS
+    lately = (seconds_from_now(-silent), seconds_from_now(silent))
+    return WorkerHeartbeat.objects.filter(seen__range=lately)
+
+
 def _seen() -> list[str]:
-    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
-    return list(WorkerHeartbeat.objects.filter(seen__gte=since).values_list("queues", flat=True))
+    return list(living().values_list("queues", flat=True))

@@ -4,12 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
 from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from estimation.work import NAMES
-from judging.clock import seconds_from_now
 from judging.models import (
     ApiToken,
     Assignment,
@@ -21,6 +19,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
+from judging.workers import living
 
 MOST_JOBS = 100
 """Of each state that are listed."""
@@ -195,7 +194,6 @@ def _jobs(rows: QuerySet[Job]) -> list[SiteJob]:
 
 
 def _workers() -> list[SeenWorker]:
-    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
-    alive = set(WorkerHeartbeat.objects.filter(seen__gte=since).values_list("pk", flat=True))
+    alive = set(living().values_list("pk", flat=True))
     rows = WorkerHeartbeat.objects.order_by("name")
     return [SeenWorker(row.name, row.queues, row.seen, row.pk in alive) for row in rows]

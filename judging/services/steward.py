@@ -51,8 +51,8 @@ def _loop(queues: str) -> None:
 def beat(name: str, queues: str = "") -> None:
     if not WorkerHeartbeat.objects.filter(name=name).update(seen=Now(), queues=queues):
         WorkerHeartbeat.objects.get_or_create(name=name, defaults={"queues": queues})
-        long_gone = seconds_from_now(-3600)
-        WorkerHeartbeat.objects.filter(seen__lt=long_gone).delete()
+        lately = (seconds_from_now(-3600), seconds_from_now(3600))
+        WorkerHeartbeat.objects.exclude(seen__range=lately).delete()
 
 
 def forget_those_of_this_machine() -> None:

@@ -8,8 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from evalsite.administration import overviews
 from evalsite.management import diagnosis
 from judging import workers
+from judging.clock import seconds_from_now
 from judging.models import Campaign, WorkerHeartbeat
 from judging.services import steward
 from tests.support import factories
@@ -66,6 +68,18 @@ def test_a_worker_that_fell_silent_serves_nothing() -> None:
     steward.beat("worker", "celery")
 
     assert workers.serving("upload").missing == LACK.format("uploads")
+
+
+def test_a_worker_of_a_clock_that_was_ahead_does_not_live_until_then() -> None:
+    steward.beat("reader", BOTH)
+    WorkerHeartbeat.objects.update(seen=seconds_from_now(86_400))
+
+    assert workers.alive() == 0
+    assert workers.serving("upload").missing == NONE
+    assert [worker.alive for worker in overviews.work().workers] == [False]
+
+    steward.beat("worker", BOTH)
+    assert WorkerHeartbeat.objects.count() == 1
 
 
 def test_a_worker_started_anew_with_other_queues_says_the_new_ones() -> None:
