@@ -115,19 +115,32 @@ function press(key) {
   return panel?.showPopover();
 }
 
+/* The key as it is called here. Keyboards of other scripts have these letters in the places where
+   the Latin one has them, some have digits only with Shift, or digits of their own. */
+function keyOf(event) {
+  const { key, code, shiftKey } = event;
+  if (/^[\dslcu?]$/.test(key) || key.length > 1) return key;
+  if (key === "؟") return "?";
+  if (shiftKey) return key;
+  const place = /^(?:(?:Digit|Numpad)(\d)|Key([A-Z]))$/.exec(code);
+  return place?.[1] ?? (key > "~" && place ? place[2] : key).toLowerCase();
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+  if (event.getModifierState("AltGraph")) return;
+  const key = keyOf(event);
   if (document.querySelector(":popover-open")) {
-    if (event.key === "?" && !typing(event.target) && keysAreOn()) find("guide").hidePopover();
+    if (key === "?" && !typing(event.target) && keysAreOn()) find("guide").hidePopover();
     return;
   }
-  if (typing(event.target) || pending || (!keysAreOn() && event.key !== "Escape")) return;
+  if (typing(event.target) || pending || (!keysAreOn() && key !== "Escape")) return;
   /* An arrow is left to the browser where it grades nothing, or selects text. */
-  const arrow = event.key.startsWith("Arrow");
-  if (arrow && (event.shiftKey || !GRADING.test(event.key) || !gradeButton(event.key))) return;
-  if (arrow || /^[\dslcu?]$|^Escape$/.test(event.key)) {
+  const arrow = key.startsWith("Arrow");
+  if (arrow && (event.shiftKey || !GRADING.test(key) || !gradeButton(key))) return;
+  if (arrow || /^[\dslcu?]$|^Escape$/.test(key)) {
     event.preventDefault();
-    press(event.key);
+    press(key);
   }
 });
 

@@ -9,15 +9,19 @@ function goTo(index) {
   item?.scrollIntoView({ block: "nearest" });
 }
 
+/* Keyboards of other scripts have these letters in the places where the Latin one has them. */
+const keyOf = ({ key, code }) => (key > "~" ? code.replace("Key", "").toLowerCase() : key);
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, select, textarea")) return;
   const here = items.indexOf(event.target.closest("[data-item]"));
   const item = items[here];
-  if (event.key === "j") goTo(here + 1);
-  else if (event.key === "k") goTo(here - 1);
-  else if (event.key === "Enter" && item === event.target) item.querySelector("[data-open]").click();
-  else if (event.key === "m" && item) item.querySelector("[data-seen]")?.click();
+  const key = keyOf(event);
+  if (key === "j") goTo(here + 1);
+  else if (key === "k") goTo(here - 1);
+  else if (key === "Enter" && item === event.target) item.querySelector("[data-open]").click();
+  else if (key === "m" && item) item.querySelector("[data-seen]")?.click();
   else return;
   event.preventDefault();
 });

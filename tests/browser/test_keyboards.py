@@ -1,0 +1,74 @@
+"""The keyboard alone: whatever its layout, however large letters are, whatever is replaced."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import sign_in
+from tests.support.crowd import Organizer
+from tests.support.material import small_material
+from tests.support.site import PASSWORD, Site
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+ROUND = {"measure": "DCG@10", "budget": 60, "batch_size": 60, "seed": "keys", "method": "poisson"}
+
+
+@pytest.fixture(scope="module")
+def campaign(demo: Site) -> Organizer:
+    """Open for judging, with more pairs than all tests of this file judge."""
+    organizer = Organizer(demo, demo.api(demo.add_users("olga", organizer=True)["olga"]), "keys")
+    organizer.create()
+    organizer.bring(small_material(topics=4, documents=20, runs=3, depth=20))
+    organizer.draft(**ROUND)
+    organizer.draw()
+    organizer.open()
+    organizer.enlist("ann")
+    return organizer
+
+
+def begin(page: Page, campaign: Organizer) -> int:
+    """At the desk; how many documents were judged before."""
+    sign_in(page, campaign.site, "ann", PASSWORD)
+    page.goto(f"{campaign.site.url}/c/{campaign.slug}/judge/")
+    expect(page.locator("#announce")).not_to_be_empty()
+    return int(page.locator(".desk-bar .today b").inner_text())
+
+
+def expect_judged(page: Page, number: int) -> None:
+    expect(page.locator(".desk-bar .today b")).to_have_text(str(number))
+
+
+def press(page: Page, key: str, code: str, modifiers: int = 0) -> None:
+    """A key of a keyboard that Playwright has not."""
+    session = page.context.new_cdp_session(page)
+    for kind in ("rawKeyDown", "keyUp"):
+        event = {"type": kind, "key": key, "code": code, "modifiers": modifiers}
+        session.send("Input.dispatchKeyEvent", event)
+    session.detach()
+
+
+@pytest.mark.parametrize(
+    ("grade", "comment"),
+    [("٢", "ؤ"), ("2", "\u0441"), ("é", "c"), ("2", "C")],
+    ids=["Arabic", "Russian", "French", "caps lock"],
+)
+def test_keys_of_other_layouts(page: Page, campaign: Organizer, grade: str, comment: str) -> None:
+    before = begin(page, campaign)
+    press(page, comment, "KeyC")
+    expect(page.locator("#comment")).to_be_focused()
+    press(page, grade, "Digit2")
+    page.keyboard.press("Escape")
+    expect(page.locator("#comment-panel")).to_be_hidden()
+    expect_judged(page, before)
+    press(page, grade, "Digit2")
+    expect_judged(page, before + 1)
+    expect(page.locator(".desk-last .grade")).to_have_text("2 Relevant")
+
+
+def test_what_shift_and_alt_make_of_a_key_grades_nothing(page: Page, campaign: Organizer) -> None:
+    before = begin(page, campaign)
+    for key, code, modifiers in (("@", "Digit2", 8), ("²", "Digit2", 1), ("S", "KeyS", 8)):
+        press(page, key, code, modifiers)
+    expect(page.locator(":popover-open")).to_have_count(0)
+    page.reload()
+    expect_judged(page, before)
