@@ -263,6 +263,8 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id === "desk" || event.detail.target?.id === "desk") {
     window.scrollTo(0, 0);
     arrive();
+    /* The button that was pressed is gone, and the keyboard would begin anew at the head of the page. */
+    if (document.activeElement === document.body) find("document")?.focus({ preventScroll: true });
   }
 });
 

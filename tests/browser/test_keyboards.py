@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import sign_in
+from tests.support.browser import Watched
 from tests.support.crowd import Organizer
 from tests.support.material import small_material
 from tests.support.site import PASSWORD, Site
@@ -11,6 +12,13 @@ from tests.support.site import PASSWORD, Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 ROUND = {"measure": "DCG@10", "budget": 60, "batch_size": 60, "seed": "keys", "method": "poisson"}
+
+COVERED = """() => {
+  const text = document.querySelector(".sheet > div").getBoundingClientRect();
+  const middle = (Math.max(0, text.top) + Math.min(innerHeight, text.bottom)) / 2;
+  return document.elementsFromPoint(text.left + 20, middle).slice(0, 1)
+    .filter((e) => !e.closest(".sheet")).map((e) => e.outerHTML.slice(0, 80));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +80,19 @@ def test_what_shift_and_alt_make_of_a_key_grades_nothing(page: Page, campaign: O
     expect(page.locator(":popover-open")).to_have_count(0)
     page.reload()
     expect_judged(page, before)
+
+
+def test_letters_so_large_that_the_desk_has_few_lines(
+    chromium: Watched, campaign: Organizer
+) -> None:
+    """At 400 % a window of 1280 by 1024 has 320 by 256: topic and grades covered the document."""
+    page = chromium.new_page(viewport={"width": 320, "height": 256})
+    before = begin(page, campaign)
+    page.locator(".sheet > div").first.scroll_into_view_if_needed()
+    assert page.evaluate(COVERED) == []
+    page.locator(".grade-button").first.focus()
+    page.keyboard.press("Enter")
+    expect_judged(page, before + 1)
+    expect(page.locator("#document")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".grade-button").first).to_be_focused()
