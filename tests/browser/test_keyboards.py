@@ -96,3 +96,18 @@ def test_letters_so_large_that_the_desk_has_few_lines(
     expect(page.locator("#document")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.locator(".grade-button").first).to_be_focused()
+
+
+def test_colors_of_the_system(chromium: Watched, campaign: Organizer) -> None:
+    """Shadows and backgrounds are not drawn then, so that nothing may be told by them alone."""
+    page = chromium.new_page(forced_colors="active")
+    begin(page, campaign)
+    page.keyboard.press("2")
+    expect(page.locator("#undo")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("#cancel")).to_be_visible()
+    expect(page.locator("#document")).to_be_focused()
+    expect(page.locator("#document")).not_to_have_css("outline-style", "none")
+    chosen, other = page.locator(".grade-button").nth(2), page.locator(".grade-button").nth(1)
+    expect(chosen).not_to_have_css("outline-style", "none")
+    expect(other).to_have_css("outline-style", "none")
