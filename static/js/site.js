@@ -23,6 +23,36 @@ for (const failure of ["htmx:sendError", "htmx:timeout"]) {
   });
 }
 
+/* A part of the page that is replaced keeps what somebody has opened in it, and the place of the
+   keyboard there. What has an id htmx finds again by itself. */
+let openBefore = [];
+
+function foldsOf(place) {
+  const folds = [...place.querySelectorAll("details:not([data-remember])")];
+  return folds.map((fold) => {
+    const row = fold.closest("tr")?.querySelector("th")?.textContent ?? "";
+    const words = fold.querySelector("summary").textContent.replaceAll(/\d/g, "");
+    return { fold, key: [fold.parentElement.closest("[id]")?.id, row, words].join("\n") };
+  });
+}
+
+document.addEventListener("htmx:beforeSwap", () => {
+  openBefore = foldsOf(document).filter(({ fold }) => fold.open || fold.contains(document.activeElement));
+  for (const each of openBefore) each.focused = each.fold.querySelector("summary") === document.activeElement;
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  const now = foldsOf(document).filter(({ fold }) => !openBefore.some((before) => before.fold === fold));
+  for (const { fold, key, focused } of openBefore) {
+    if (fold.isConnected) continue;
+    const found = now.find((each) => each.key === key)?.fold;
+    if (!found) continue;
+    found.open = fold.open;
+    if (focused) found.querySelector("summary").focus({ preventScroll: true });
+  }
+  openBefore = [];
+});
+
 /* A session that ended meanwhile: the sign-in page must not land inside a fragment. */
 document.addEventListener("htmx:beforeSwap", (event) => {
   const address = event.detail.xhr.responseURL;

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import sign_in
+from tests.browser.conftest import DEMO, sign_in
 from tests.support.browser import Watched
 from tests.support.crowd import Organizer
 from tests.support.material import small_material
@@ -111,3 +111,27 @@ def test_colors_of_the_system(chromium: Watched, campaign: Organizer) -> None:
     chosen, other = page.locator(".grade-button").nth(2), page.locator(".grade-button").nth(1)
     expect(chosen).not_to_have_css("outline-style", "none")
     expect(other).to_have_css("outline-style", "none")
+
+
+def replace(page: Page) -> None:
+    """As when new numbers have arrived."""
+    page.locator("#live-body").evaluate("body => body.dataset.old = true")
+    page.evaluate(
+        """() => htmx.ajax("GET", `${location.pathname}?head=old&body=old`,
+            {target: "#live-head", swap: "outerHTML"})"""
+    )
+    expect(page.locator("#live-body[data-old]")).to_have_count(0)
+
+
+def test_what_was_opened_stays_so_when_numbers_arrive(demo: Site, page: Page) -> None:
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{DEMO}/rounds/2/ranking/")
+    fold = page.locator("#live-body summary").first
+    fold.focus()
+    page.keyboard.press("Enter")
+    replace(page)
+    expect(fold).to_be_focused()
+    expect(page.locator("#live-body details").first).to_have_attribute("open", "")
+    fold.click()
+    replace(page)
+    expect(page.locator("#live-body details").first).not_to_have_attribute("open", "")
