@@ -23,6 +23,21 @@ for (const failure of ["htmx:sendError", "htmx:timeout"]) {
   });
 }
 
+/* What was said of one address is over when that answers again. */
+let troubled = null;
+const addressOf = (event) => event.detail.pathInfo?.requestPath.split("?")[0];
+
+for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
+  document.addEventListener(failure, (event) => {
+    if (!ownErrors(event)) troubled = addressOf(event);
+  });
+}
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (troubled === null || !event.detail.successful || addressOf(event) !== troubled) return;
+  document.getElementById("notices")?.replaceChildren();
+  troubled = null;
+});
+
 /* A part of the page that is replaced keeps what somebody has opened in it, and the place of the
    keyboard there. What has an id htmx finds again by itself. */
 let openBefore = [];

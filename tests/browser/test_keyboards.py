@@ -135,3 +135,16 @@ def test_what_was_opened_stays_so_when_numbers_arrive(demo: Site, page: Page) ->
     fold.click()
     replace(page)
     expect(page.locator("#live-body details").first).not_to_have_attribute("open", "")
+
+
+def test_a_server_that_answers_again_is_told_of_no_more(
+    demo: Site, page: Page, console_errors: list[str]
+) -> None:
+    """That it does not answer stood on the page until somebody loaded it anew."""
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{DEMO}/rounds/2/ranking/")
+    page.route("**/ranking/?*", lambda route: route.abort())
+    expect(page.locator("#notices")).to_contain_text("The server does not answer.")
+    page.unroute("**/ranking/?*")
+    expect(page.locator("#notices")).to_be_empty()
+    console_errors.clear()
