@@ -427,3 +427,12 @@ def test_names_that_are_nearly_the_same_are_found() -> None:
     }
     assert list(alike([("SaidGrade", one), ("GradesSaid", other)])) == ["grade said"]
     assert alike([("Problem", one), ("Problems", one), ("Class", other), ("Clas", other)]) == {}
+
+
+def test_titles_beside_the_ids_of_topics_are_apart_from_them() -> None:
+    """Else a title in Arabic or Hebrew is read in the direction of the id."""
+    beside = re.compile(r"topic_id \}\}(?:</span>)? \{\{ [\w.]*title")
+    found = [
+        p.name for p in sources("templates", suffixes=(".html",)) if beside.search(p.read_text())
+    ]
+    assert found == []

@@ -14,6 +14,7 @@ from estimation.scales import (
 )
 
 MAX_GUTTER = 330.0
+LEFT_TO_RIGHT = "\u200e"
 LONGEST = int((MAX_GUTTER - 12) / CHARACTER) - 5
 """Characters of a run's name in the gutter, beside its place."""
 EACH_CELL_UP_TO = 24
@@ -142,7 +143,7 @@ def verdict_matrix(
     columns = _rank_ticks(count, side, known)
     named = side >= NAMED_ROW
     names = tuple(
-        Tick((row + 0.5) * side, f"{shortened(tag, LONGEST)}  {_place(row + 1, known)}")
+        Tick((row + 0.5) * side, f"{_named(tag)}  {_place(row + 1, known)}")
         for row, tag in enumerate(tags)
     )
     longest = max((len(name.label) for name in names), default=0) if named else 3
@@ -229,6 +230,12 @@ def _rank_ticks(count: int, side: float, ranked: int) -> tuple[Tick, ...]:
     step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= apart / side)
     places = [place for place in range(1, count + 1) if place == 1 or place % step == 0]
     return tuple(Tick((place - 0.5) * side, _place(place, ranked)) for place in places)
+
+
+def _named(tag: str) -> str:
+    """The run before its place: of a name from right to left the place would be the beginning."""
+    short = shortened(tag, LONGEST)
+    return short if short.isascii() else short + LEFT_TO_RIGHT
 
 
 def _place(place: int, ranked: int) -> str:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Page
+from django.template.loader import render_to_string
+from playwright.sync_api import Page, expect
+
+from estimation.charts.matrices import verdict_matrix
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -16,6 +19,9 @@ PLACES = {
     "its text": '<div class="sheet"><div class="text-prose">{}</div></div>',
     "lines of it": '<div class="sheet"><div class="text-lines">{}</div></div>',
     "the page of a document": '<article class="prose reading"><h2>{}</h2></article>',
+    "a grade": '<button class="grade-button"><span class="name">{}</span></button>',
+    "what it means": '<button class="grade-button"><span class="meaning">{}</span></button>',
+    "what it means in the guide": '<dl class="facts"><dd>{}</dd></dl>',
     "a comment": '<blockquote class="prose">{}</blockquote>',
 }
 ENDS = """text => {
@@ -41,3 +47,24 @@ def test_a_sentence_ends_on_the_side_to_which_it_is_read(page: Page, place: str)
             page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
         begin, end = page.evaluate(ENDS, text)
         assert (end < begin) == leftwards
+
+
+def test_what_is_typed_begins_where_it_is_read_from(page: Page) -> None:
+    page.set_content(f'<textarea>{ARABIC}</textarea><input value="{ARABIC}"><input type="number">')
+    page.add_style_tag(path=Path(settings.BASE_DIR) / "static/css/components.css")
+    for field in ("textarea", "input:not([type])"):
+        expect(page.locator(field)).to_have_css("unicode-bidi", "plaintext")
+    expect(page.locator("[type=number]")).to_have_css("unicode-bidi", "normal")
+
+
+def test_the_place_of_a_run_stands_beside_its_row(page: Page) -> None:
+    """It stood before a Hebrew name, far from the row and next to a number of the name."""
+    drawn = verdict_matrix(
+        ["bm25", "\u05d7\u05d9\u05e4\u05d5\u05e9-1"], [[0, 0], [0, 0]], measure="AP"
+    )
+    page.set_content(render_to_string("charts/matrix.svg", {"chart": drawn}))
+    ends = page.locator("svg svg:last-child text").evaluate_all(
+        "rows => rows.map(e => [0, e.getNumberOfChars() - 1].map(n => e.getExtentOfChar(n).x))"
+    )
+    assert len(ends) == 2
+    assert all(place > name for name, place in ends)
