@@ -40,32 +40,38 @@ document.addEventListener("htmx:afterRequest", (event) => {
 
 /* A part of the page that is replaced keeps what somebody has opened in it, and the place of the
    keyboard there. What has an id htmx finds again by itself. */
-let openBefore = [];
+const toggled = new Map();
+let focusedFold = null;
 
-function foldsOf(place) {
-  const folds = [...place.querySelectorAll("details:not([data-remember])")];
-  return folds.map((fold) => {
+/** What opens, by the part it stands in, its row and its words; their numbers may change. */
+function folds() {
+  const found = new Map();
+  for (const fold of document.querySelectorAll("details:not([data-remember])")) {
     const row = fold.closest("tr")?.querySelector("th")?.textContent ?? "";
     const words = fold.querySelector("summary").textContent.replaceAll(/\d/g, "");
-    return { fold, key: [fold.parentElement.closest("[id]")?.id, row, words].join("\n") };
-  });
+    const key = [fold.parentElement.closest("[id]")?.id, row, words].join("\n");
+    let number = 1;
+    while (found.has(`${key} ${number}`)) number += 1;
+    found.set(`${key} ${number}`, fold);
+  }
+  return found;
 }
 
+document.addEventListener("toggle", (event) => {
+  for (const [key, fold] of folds()) if (fold === event.target) toggled.set(key, fold.open);
+}, true);
+
 document.addEventListener("htmx:beforeSwap", () => {
-  openBefore = foldsOf(document).filter(({ fold }) => fold.open || fold.contains(document.activeElement));
-  for (const each of openBefore) each.focused = each.fold.querySelector("summary") === document.activeElement;
+  const at = document.activeElement.closest("summary")?.parentElement;
+  focusedFold = [...folds()].find(([, fold]) => fold === at) ?? null;
 });
 
 document.addEventListener("htmx:afterSettle", () => {
-  const now = foldsOf(document).filter(({ fold }) => !openBefore.some((before) => before.fold === fold));
-  for (const { fold, key, focused } of openBefore) {
-    if (fold.isConnected) continue;
-    const found = now.find((each) => each.key === key)?.fold;
-    if (!found) continue;
-    found.open = fold.open;
-    if (focused) found.querySelector("summary").focus({ preventScroll: true });
-  }
-  openBefore = [];
+  const now = folds();
+  for (const [key, fold] of now) fold.open = toggled.get(key) ?? fold.open;
+  const [key, before] = focusedFold ?? [];
+  if (before?.isConnected === false) now.get(key)?.querySelector("summary").focus({ preventScroll: true });
+  focusedFold = null;
 });
 
 /* A session that ended meanwhile: the sign-in page must not land inside a fragment. */
