@@ -84,6 +84,15 @@ def test_live_switches_the_measure_and_ignores_unknown_ones(
 
 
 @pytest.mark.slow
+def test_every_tab_has_a_title_of_its_own(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """By which tabs of a browser, its history and screen readers tell them apart."""
+    shown = [organizer.get(address(name, campaign, 1)).content.decode() for name in TABS]
+    titles = [page.partition("<title>")[2].partition("</title>")[0] for page in shown]
+    assert len(set(titles)) == len(TABS), titles
+
+
 def test_live_warns_when_no_worker_is_alive(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
