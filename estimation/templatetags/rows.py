@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import quote
+from zlib import crc32
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -106,7 +107,7 @@ def ranked_rows(context: template.Context, figure: RankingFigure) -> SafeString:
     rows = []
     for at, line in enumerate(figure.lines):
         tag, tier = escape(line.run.tag), line.run.tier
-        name = _compared(line.run.tag, at, compare, *others) if compare else tag
+        name = _compared(line.run.tag, compare, *others) if compare else tag
         cells = (
             _opening(line, tag, first=not at, folds=linked and figure.many),
             f'<td class="num">{"–" if tier is None else tier}</td>',
@@ -132,10 +133,13 @@ def _opening(line: RankedLine, tag: str, *, first: bool, folds: bool) -> str:
     return f'<tr{folded} class="{begins}{style}">'
 
 
-def _compared(tag: str, at: int, compare: str, leader: str, second: str) -> str:
-    """The run, with a way to the comparison with the first; of the first, with the second."""
+def _compared(tag: str, compare: str, leader: str, second: str) -> str:
+    """The run, with a way to the comparison with the first; of the first, with the second.
+
+    Its id is the run's own: the keyboard stays at the run when its place is another.
+    """
     other = escape(quote(second if tag == leader else tag))
-    return f'<a id="run-{at + 1}" href="{compare}{other}">{escape(tag)}</a>'
+    return f'<a id="run-{crc32(tag.encode()):x}" href="{compare}{other}">{escape(tag)}</a>'
 
 
 def _marks(figure: RankingFigure, line: RankedLine) -> str:

@@ -93,6 +93,21 @@ def test_every_tab_has_a_title_of_its_own(
     assert len(set(titles)) == len(TABS), titles
 
 
+def test_the_keyboard_stays_at_its_run_when_places_change(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """What had it before is found again by its id, which was that of the place."""
+
+    def ids() -> dict[str, str]:
+        page = organizer.get(address("live", campaign, 1)).content.decode()
+        return {tag: name for name, tag in re.findall(r'<a id="(run-[^"]+)"[^>]*>([^<]+)<', page)}
+
+    before = ids()
+    first = next(iter(before))
+    Estimate.objects.filter(run__tag=first).delete()
+    assert ids() == {tag: name for tag, name in before.items() if tag != first}
+
+
 def test_live_warns_when_no_worker_is_alive(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
