@@ -5,19 +5,29 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 from playwright.sync_api import Page, expect
 
 from estimation.charts.matrices import verdict_matrix
+from judging.templatetags.assessing import Passage
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 ARABIC, ENGLISH = "مرحبا بالعالم.", "Hello, world."
+
+
+def passage(kind: str) -> str:
+    """As the judging page has it, to be filled."""
+    passages = [Passage(kind, mark_safe("{}"))]
+    return str(render_to_string("judging/_text.html", {"passages": passages}))
+
+
 PLACES = {
     "title of a topic": '<section class="desk-topic"><h1>{}</h1></section>',
     "its narrative": '<section class="desk-topic"><div class="prose"><p>{}</p></div></section>',
     "title of a document": '<div class="sheet"><h2>{}</h2></div>',
-    "its text": '<div class="sheet"><div class="text-prose">{}</div></div>',
-    "lines of it": '<div class="sheet"><div class="text-lines">{}</div></div>',
+    "its text": f'<div class="sheet">{passage("prose")}</div>',
+    "lines of it": f'<div class="sheet">{passage("lines")}</div>',
     "the page of a document": '<article class="prose reading"><h2>{}</h2></article>',
     "a grade": '<button class="grade-button"><span class="name">{}</span></button>',
     "what it means": '<button class="grade-button"><span class="meaning">{}</span></button>',
@@ -68,3 +78,10 @@ def test_the_place_of_a_run_stands_beside_its_row(page: Page) -> None:
     )
     assert len(ends) == 2
     assert all(place > name for name, place in ends)
+
+
+def test_long_prose_asks_no_line_for_the_direction_of_its_paragraph(page: Page) -> None:
+    """Chromium looks for it from the first word on, for every line: seconds for 1 MB of text."""
+    page.set_content(passage("prose"))
+    page.add_style_tag(path=Path(settings.BASE_DIR) / "static/css/components.css")
+    expect(page.locator(".text-prose")).not_to_have_css("unicode-bidi", "plaintext")
