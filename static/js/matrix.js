@@ -68,10 +68,24 @@ function goTo(matrix, place) {
 
 const placeOf = (matrix) => [Number(matrix.dataset.row), Number(matrix.dataset.column)];
 
+/** Where somebody was in a matrix that is replaced: the two runs, and whether by the keyboard. */
+let left = null;
+
+document.addEventListener("htmx:beforeSwap", () => {
+  const matrix = document.querySelector("svg.matrix[data-row]");
+  if (!matrix) return;
+  const names = runs(matrix);
+  left = { pair: placeOf(matrix).map((at) => names[at]), focused: matrix.contains(document.activeElement) };
+});
+
 function prepareMatrices() {
   for (const matrix of document.querySelectorAll("svg.matrix:has(a):not([data-row])")) {
-    goTo(matrix, [0, 1]);
+    const names = runs(matrix);
+    const before = left?.pair.map((tag) => names.indexOf(tag)) ?? [-1, -1];
+    const link = goTo(matrix, inside(before, names.length) ? before : [0, 1]);
     tell(matrix, HINT);
+    if (left?.focused) link.focus({ preventScroll: true });
+    left = null;
   }
 }
 

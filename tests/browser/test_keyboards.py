@@ -151,3 +151,17 @@ def test_a_server_that_answers_again_is_told_of_no_more(
     page.unroute("**/ranking/?*")
     expect(page.locator("#notices")).to_be_empty()
     console_errors.clear()
+
+
+def test_the_keyboard_stays_at_its_two_runs_in_the_matrix(demo: Site, page: Page) -> None:
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{DEMO}/rounds/2/ranking/pairs/")
+    page.locator("svg.matrix a[tabindex='0']").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    chosen = page.locator("svg.matrix a:focus").get_attribute("aria-label")
+    assert chosen
+    replace(page)
+    expect(page.locator("svg.matrix a:focus")).to_have_attribute("aria-label", chosen)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("svg.matrix a:focus")).not_to_have_attribute("aria-label", chosen)
