@@ -72,6 +72,8 @@ function markComment() {
   if (comment) find("comment-button").classList.toggle("filled", comment.value.trim() !== "");
 }
 document.addEventListener("input", (event) => event.target.id === "comment" && markComment());
+/* What was written is put back by the browser after all scripts, when somebody goes back. */
+window.addEventListener("pageshow", markComment);
 
 /* Keys */
 const typing = (target) => target.closest("input, textarea, select") !== null;

@@ -165,3 +165,15 @@ def test_the_keyboard_stays_at_its_two_runs_in_the_matrix(demo: Site, page: Page
     expect(page.locator("svg.matrix a:focus")).to_have_attribute("aria-label", chosen)
     page.keyboard.press("ArrowRight")
     expect(page.locator("svg.matrix a:focus")).not_to_have_attribute("aria-label", chosen)
+
+
+def test_a_comment_that_comes_back_with_the_page_is_shown(page: Page, campaign: Organizer) -> None:
+    """It is sent with the grade, so that nobody should find it there by chance."""
+    begin(page, campaign)
+    page.evaluate(
+        """() => { document.getElementById("comment").value = "half of a thought";
+            dispatchEvent(new PageTransitionEvent("pageshow")); }"""
+    )
+    button = page.get_by_role("button", name="Comment")
+    expect(button).to_contain_class("filled")
+    expect(button).to_have_accessible_name("Comment c written")
