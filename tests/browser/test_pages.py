@@ -11,7 +11,7 @@ from tests.browser.conftest import DEMO, sign_in
 from tests.support import page_checks
 from tests.support.browser import Watched
 from tests.support.crowd import Organizer, got, key_of
-from tests.support.site import Site
+from tests.support.site import REPO, Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -228,6 +228,22 @@ def test_light_and_dark_are_both_there(demo: Site, chromium: Watched) -> None:
         page.goto(f"{demo.url}/sign-in/")
         seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(seen) == 2
+
+
+def test_paper_is_light(chromium: Watched) -> None:
+    """In the dark, words on paper were black on dark green."""
+    seen = set()
+    for scheme in ("light", "dark"):
+        page = chromium.new_page(color_scheme=scheme)
+        page.set_content("<p class='notice ok'>a <span class='chip warn'>b</span>")
+        for name in ("tokens", "base", "components"):
+            page.add_style_tag(path=REPO / f"static/css/{name}.css")
+        page.emulate_media(media="print", color_scheme=scheme)
+        colors = (
+            "all => all.map(e => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor])"
+        )
+        seen.add(str(page.locator("p, span").evaluate_all(colors)))
+    assert len(seen) == 1
 
 
 def test_what_violates_the_policy_is_noticed(
