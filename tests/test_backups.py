@@ -4,10 +4,12 @@ import contextlib
 import errno
 import json
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -63,12 +65,16 @@ def test_what_guests_are_paid_comes_back_to_the_last_digit(tmp_path: Path) -> No
     crowd_links.make(campaign=made, by=made.created_by, plan=plan)
     before = list(CrowdLink.objects.values())
     backups.back_up(tmp_path / "backup", say=str)
-    with transaction.atomic():
-        for table in backups._tables():
-            table._base_manager.all()._raw_delete(using="default")
+    _delete_all_rows()
     backups.restore(tmp_path / "backup", say=str)
     assert list(CrowdLink.objects.values()) == before
     assert before[0]["per_judgment"] == Decimal("0.1234")
+
+
+def _delete_all_rows() -> None:
+    with transaction.atomic():
+        for table in backups._tables():
+            table._base_manager.all()._raw_delete(using="default")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"half")])
@@ -121,3 +127,27 @@ def test_what_a_full_disk_left_of_a_backup_is_said_to_be_none(
     with pytest.raises(CommandError, match=re.escape(said)):
         call_command("backup", tmp_path / "half")
     assert (tmp_path / "half" / "rows").is_dir()
+
+
+def test_files_that_a_full_disk_cut_off_are_copied_when_it_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Whoever restores makes room and does it again; half a file was taken for a whole one."""
+    factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv")
+    backups.back_up(tmp_path / "backup", say=str)
+    _delete_all_rows()
+    settings.MEDIA_ROOT = str(tmp_path / "new")
+
+    def full(_source: Path, into: Path) -> None:
+        into.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copy2", full)
+        with pytest.raises(OSError, match="No space left"):
+            backups.restore(tmp_path / "backup", say=str)
+    assert not Campaign.objects.exists()
+    backups.restore(tmp_path / "backup", say=str)
+    saved = backups._whole(tmp_path / "backup" / "files")
+    copied = backups._whole(tmp_path / "new")
+    assert [path.read_bytes() for path in copied] == [path.read_bytes() for path in saved]

@@ -190,7 +190,9 @@ def _copy(source: Path, target: Path) -> int:
         into = target / path.relative_to(source)
         into.parent.mkdir(parents=True, exist_ok=True)
         if not into.exists():
-            shutil.copy2(path, into)
+            draft = into.with_name(f".{into.name}")  # what ended halfway is not taken for a file
+            shutil.copy2(path, draft)
+            draft.replace(into)
     return len(files)
 
 
