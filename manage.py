@@ -28,7 +28,7 @@ def main() -> None:
     except DatabaseError as error:
         from evalsite.management.tables import what_to_do  # noqa: PLC0415  (needs the settings)
 
-        told = None if sys.argv[1:2] == ["migrate"] else what_to_do(error)
+        told = what_to_do(error, migrates=sys.argv[1:2] == ["migrate"])
         if told is None:
             raise
         sys.exit(told)

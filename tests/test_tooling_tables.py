@@ -120,6 +120,37 @@ def _back_up_an_empty_site(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_database_that_does_not_answer_is_told_in_one_line(folder: Path) -> None:
+    """PostgreSQL refuses, the disk is full, the file may not be written: no tracebacks."""
+    site.prepare(folder / "data")
+    away = {"DATABASE_URL": "postgres://anna:secret@127.0.0.1:1/site"}
+    for words in (["migrate"], arguments_of("recompute", folder)):
+        done = manage(folder, *words, **away)
+        assert done.returncode == 1
+        assert done.stderr.startswith("The database does not work: connection failed: ")
+        assert done.stderr.endswith(". Start the database, and check DATABASE_URL.\n")
+        assert "secret" not in done.stderr
+    for pragma, said in PRAGMAS.items():
+        done = manage(folder, "shell", "--no-imports", "--command", WITH_PRAGMA.format(pragma))
+        assert (done.returncode, done.stderr) == (1, f"The database does not work: {said}\n")
+
+
+PRAGMAS = {
+    "max_page_count = 1": "database or disk is full. Make room, and try again.",
+    "query_only = on": "attempt to write a readonly database. "
+    "Give this user the right to write there, or set EVALSITE_DATA.",
+}
+WITH_PRAGMA = """
+from django.db import connection
+from judging.models import User
+
+connection.cursor().execute("PRAGMA {}")
+for number in range(1000):
+    User.objects.create(username="x" * 100 + str(number))
+"""
+
+
+@pytest.mark.slow
 def test_tables_of_an_older_version_are_told_from_none(folder: Path) -> None:
     env = base_environment(folder / "data")
     first = "from tests.support import earlier; earlier.migrate(('judging', '0001_initial'))"

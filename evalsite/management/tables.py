@@ -1,17 +1,25 @@
-"""A command that meets a database without its tables says in one line what to do."""
+"""A command that meets no database, or one without its tables, says in one line what to do."""
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 MISSING_STATES = {"42P01", "42703"}  # PostgreSQL: no such table, no such column
 MISSING_WORDS = ("no such table", "no such column", "has no column named")  # SQLite
 MEND = "run manage.py migrate, or manage.py up"
 NO_TABLES = f"The database has no tables yet: {MEND}."
+DISK_FULL = "53100"  # PostgreSQL
+MENDS = {
+    "disk is full": "Make room, and try again.",
+    "readonly database": "Give this user the right to write there, or set EVALSITE_DATA.",
+}  # SQLite
+NO_ANSWER = "Start the database, and check DATABASE_URL."
 
 
-def what_to_do(error: DatabaseError) -> str | None:
-    """Why a command ended with this error; None if it is not for want of tables or columns."""
-    if not _is_for_want(error):
+def what_to_do(error: DatabaseError, *, migrates: bool = False) -> str | None:
+    """Why a command ended with this error; None if it is of no kind that its user can mend."""
+    if mend := _mend_of_machine(error):
+        return f"The database does not work: {' '.join(str(error).split())}. {mend}"
+    if migrates or not _is_for_want(error):
         return None
     try:
         executor = MigrationExecutor(connection)
@@ -23,6 +31,21 @@ def what_to_do(error: DatabaseError) -> str | None:
     if not executor.loader.applied_migrations:
         return NO_TABLES
     return f"The database is older than this program, by {len(pending)} migrations: {MEND}."
+
+
+def _mend_of_machine(error: DatabaseError) -> str | None:
+    if not isinstance(error, OperationalError):
+        return None
+    if getattr(error.__cause__, "sqlstate", None) == DISK_FULL:
+        return MENDS["disk is full"]
+    for words, mend in MENDS.items():
+        if words in str(error):
+            return mend
+    try:
+        connection.ensure_connection()  # Django has closed that of the command
+    except OperationalError:
+        return NO_ANSWER
+    return None
 
 
 def _is_for_want(error: DatabaseError) -> bool:
