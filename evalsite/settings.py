@@ -11,12 +11,12 @@ import warnings
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from estimation.endpoints import EndpointError, declared
 from evalsite import private
+from evalsite.environment import Environment
 
 # Web servers and workers are as many processes as there are cores, and each computes in one thread:
 # with a thread per core in every process BLAS took five times as long. Settings come before NumPy.
@@ -25,7 +25,7 @@ for _library in ("OMP", "OPENBLAS", "MKL"):
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-env = environ.Env()
+env = Environment()
 
 DATA_DIR = Path(env.str("EVALSITE_DATA", default=str(BASE_DIR / "var"))).resolve()
 SITE_URL = env.str("SITE_URL", default="http://127.0.0.1:8000").rstrip("/")
@@ -81,8 +81,10 @@ def _read_or_make_key(path: Path) -> str:
 
 SECRET_KEY = env.str("SECRET_KEY", default="") or ("" if HTTPS else _embedded_secret_key())
 if len(SECRET_KEY) < 50:
+    _where = "" if HTTPS or env.str("SECRET_KEY", default="") else f", in {DATA_DIR / 'secret_key'}"
     raise ImproperlyConfigured(
-        "SECRET_KEY must be set to at least 50 random characters when SITE_URL is an https address"
+        f"SECRET_KEY has {len(SECRET_KEY)} characters{_where}: expected at least 50 random ones;"
+        " it must be set when SITE_URL is an https address"
     )
 if private.guessable(SECRET_KEY):
     raise ImproperlyConfigured(
@@ -285,8 +287,11 @@ if strange := set(SECOND_FACTOR_FOR) - {"admins", "organizers"}:
 
 # Letters: none go out where no mail server is named.
 MAIL_ON = bool(env.str("EMAIL_URL", default=""))
-_mail = env.email_url("EMAIL_URL", default="dummymail://")
-if MAIL_ON and _mail["EMAIL_BACKEND"] != "django.core.mail.backends.smtp.EmailBackend":
+try:
+    _mail = env.email_url("EMAIL_URL", default="dummymail://")
+except (ValueError, ImproperlyConfigured):  # neither names the variable
+    _mail = {}
+if MAIL_ON and _mail.get("EMAIL_BACKEND") != "django.core.mail.backends.smtp.EmailBackend":
     raise ImproperlyConfigured(
         "EMAIL_URL names no mail server: expected smtp+tls://user:password@host:587, smtp+ssl:// or"
         " smtp://"
@@ -408,6 +413,10 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 
+LOG_LEVEL = env.str("LOG_LEVEL", default="") or "INFO"
+_levels = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+if LOG_LEVEL not in _levels:
+    raise ImproperlyConfigured(f"LOG_LEVEL is {LOG_LEVEL!r}: expected one of {', '.join(_levels)}")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -415,7 +424,7 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "celery": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},

@@ -71,11 +71,17 @@ def test_browsers_are_bound_to_https_only_as_far_as_was_asked_for(
         {"DATABASE_URL": "evalsite"},
         {"DATABASE_URL": "postgres://user:word@host:port/name"},
         {"DATABASE_URL": "mysql://user:word@host/name"},
+        {"EMAIL_URL": "word"},
+        {"EMAIL_URL": "smtp://user:word@host:99999"},
+        {"MIN_FREE_MB": "a lot"},
+        {"UPLOAD_SECONDS": "-1"},
+        {"SWEEP_SECONDS": "nan"},
+        {"BEHIND_PROXY": "ture"},
+        {"LOG_LEVEL": "LOUD"},
+        {"SECRET_KEY": "word"},
     ],
 )
-def test_an_address_that_is_none_is_named_in_one_line(
-    tmp_path: Path, values: dict[str, str]
-) -> None:
+def test_a_value_that_is_none_is_named_in_one_line(tmp_path: Path, values: dict[str, str]) -> None:
     (variable,) = values
     code, told = manage(tmp_path, "doctor", **values)
 
@@ -84,6 +90,16 @@ def test_an_address_that_is_none_is_named_in_one_line(
     assert "expected" in told
     assert "word" not in told.partition("expected")[0]
     assert "Traceback" not in told
+
+
+def test_what_is_empty_is_as_if_it_were_not_set(tmp_path: Path) -> None:
+    """As compose passes on what stands in `.env` without a value."""
+    names = ("MIN_FREE_MB", "SWEEP_SECONDS", "BEHIND_PROXY", "REPORT_PDF", "LOG_LEVEL")
+    asked = "from django.conf import settings as s; print(s.MIN_FREE_BYTES, s.REPORT_PDF)"
+
+    told = manage(tmp_path, "shell", "--no-imports", "--command", asked, **dict.fromkeys(names, ""))
+
+    assert told == (0, f"{100 * 2**20} True\n")
 
 
 @pytest.mark.slow
