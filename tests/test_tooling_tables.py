@@ -1,6 +1,8 @@
 """Commands on a database without tables, or with older ones: one line, and no traceback."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -161,6 +163,26 @@ def test_tables_of_an_older_version_are_told_from_none(folder: Path) -> None:
     assert done.returncode == 1
     assert "The database is older than this program, by " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_tables_of_a_newer_version_are_left_alone(folder: Path) -> None:
+    """After going back to an older checkout, say: a backup would lack what it does not know of."""
+    data = folder / "data"
+    site.prepare(data)
+    with contextlib.closing(sqlite3.connect(data / "evalsite.sqlite3")) as database:
+        database.execute(
+            "INSERT INTO django_migrations (app, name, applied)"
+            " VALUES ('judging', '9999_later', '2030-01-01')"
+        )
+        database.commit()
+    newer = "The database is of a newer evalsite, which has the migration judging.9999_later: "
+    for words in (["backup", str(folder / "copy")], ["up", "--no-demo", "--port", "0"], ["doctor"]):
+        done = manage(folder, *words)
+        assert done.returncode == 1, words
+        assert newer in done.stdout + done.stderr, words
+        assert "Traceback" not in done.stderr
+    assert not (folder / "copy").exists()
 
 
 @pytest.mark.slow

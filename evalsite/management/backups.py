@@ -23,13 +23,13 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Field, JSONField, Model
 
-from evalsite.management.tables import NO_TABLES
+from evalsite.management.tables import APPLICATIONS, NO_TABLES, why_too_new
 
 FORMAT, MANIFEST, ROWS, FILES = 1, "manifest.json", "rows", "files"
-APPLICATIONS = ("judging", "estimation")
 LEFT_OUT = {"judging.User_groups", "judging.User_user_permissions", "judging.WorkerHeartbeat"}
 CHUNK = 1000
 Table = type[Model]
@@ -45,10 +45,12 @@ def back_up(folder: Path, *, say: Callable[[str], object] = print) -> None:
     Raises
     ------
     BackupError
-        If the folder holds something, the database has no tables, or writing failed.
+        If the folder holds something, the database has no tables or newer ones, or writing failed.
     """
     if not _applied():
         raise BackupError(NO_TABLES)
+    if newer := why_too_new(MigrationLoader(connection)):  # columns would be left out unseen
+        raise BackupError(newer)
     _check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
         raise BackupError(f"{folder} is not empty. A backup needs a folder of its own.")

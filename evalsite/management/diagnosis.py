@@ -25,6 +25,7 @@ from estimation.services.report_files import pdf
 from estimation.services.report_files.kinds import NotForThisRound
 from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
+from evalsite.management.tables import why_too_new
 from judging import workers
 from judging.errors import UserError
 from judging.services import passkeys, sign_on
@@ -131,7 +132,9 @@ def _database() -> Iterator[Diagnosis]:
 def _migrations() -> Iterator[Diagnosis]:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if plan:
+    if newer := why_too_new(executor.loader):
+        yield Diagnosis("Migrations", MISSING, newer)
+    elif plan:
         seen = f"{len(plan)} not applied"
         yield Diagnosis("Migrations", MISSING, seen, "python manage.py migrate")
     else:

@@ -21,6 +21,7 @@ from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evalsite.management.tables import why_too_new
 from judging.models import Campaign, User
 
 LOCK = "up.lock"
@@ -116,6 +117,8 @@ def migrate() -> bool:
     """Applies what is missing; True if anything was."""
     try:
         executor = MigrationExecutor(connection)
+        if newer := why_too_new(executor.loader):
+            raise Refusal(newer)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if plan:
             call_command("migrate", interactive=False, verbosity=0)

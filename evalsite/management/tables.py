@@ -2,10 +2,12 @@
 
 from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 MISSING_STATES = {"42P01", "42703"}  # PostgreSQL: no such table, no such column
 MISSING_WORDS = ("no such table", "no such column", "has no column named")  # SQLite
 MEND = "run manage.py migrate, or manage.py up"
+APPLICATIONS = ("judging", "estimation")
 NO_TABLES = f"The database has no tables yet: {MEND}."
 DISK_FULL = "53100"  # PostgreSQL
 MENDS = {
@@ -31,6 +33,19 @@ def what_to_do(error: DatabaseError, *, migrates: bool = False) -> str | None:
     if not executor.loader.applied_migrations:
         return NO_TABLES
     return f"The database is older than this program, by {len(pending)} migrations: {MEND}."
+
+
+def why_too_new(loader: MigrationLoader) -> str | None:
+    """Why this program must not use the database: it does not know all that is in the tables."""
+    known = loader.disk_migrations
+    unknown = [f"{app}.{name}" for app, name in loader.applied_migrations if app in APPLICATIONS
+               and (app, name) not in known]  # fmt: skip
+    if not unknown:
+        return None
+    return (
+        f"The database is of a newer evalsite, which has the migration {max(unknown)}: run that"
+        " version, or restore a backup that this one made."
+    )
 
 
 def _mend_of_machine(error: DatabaseError) -> str | None:
