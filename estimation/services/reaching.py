@@ -108,7 +108,7 @@ def of_budget(row: Round) -> BudgetReply:
 
 def _table(row: Round) -> ReachedByBudget:
     preview = row.preview
-    if choices.is_outdated(row, choices.digest_of(row)):
+    if not row.is_drawn and choices.is_outdated(row, choices.digest_of(row)):
         message = f"What this was worked out from has changed since. {choices.AGAIN}. Then ask."
         raise UserError("not_worked_out", message, status=409)
     if not preview or preview.get("error"):

@@ -406,9 +406,22 @@ def test_who_can_wait_for_nothing_is_told_why(organizer: Client, campaign: Campa
 
 
 @pytest.mark.slow
-def test_a_drawn_round_is_not_changed_by_a_wish(campaign: Campaign) -> None:
+def test_a_drawn_round_tells_what_it_was_drawn_for_and_is_not_changed_by_a_wish(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """Whatever has come since: nobody can have it worked out again."""
     row = evaluation.drawn(campaign)
-    with pytest.raises(UserError, match=r"not worked out|frozen"):
+    later = factories.stored_upload(campaign, b"t1 Q0 d1 1 1.0 later\n", name="l.run", kind="run")
+    factories.run_due_jobs()
+    later.refresh_from_db()
+    assert later.state == later.State.ACCEPTED
+
+    found = organizer.get(of(row)).json()
+
+    assert found["text"].startswith(f"A budget of {row.budget_told} takes ")
+    assert found["reached"]["budget"] == row.budget
+    assert organizer.get(of(row, target="hours", wanted=0.2)).json()["budget"]
+    with pytest.raises(UserError, match="frozen"):
         reaching.reach(row=row, by=row.created_by, target="hours", wanted=0.2)
 
 
