@@ -31,14 +31,20 @@ def pause(*, row: Round, by: User) -> None:
 def resume(*, row: Round, by: User) -> None:
     """The batches of a round that pauses are handed out again, in their order.
 
-    What was answered meanwhile counts. Raises UserError ``not_going`` (409) of one that does not
-    pause.
+    What was answered meanwhile counts. A batch that is judged by now asks for a recompute, and jobs
+    are locked before rounds; one that was planned until the round was locked is let go after it,
+    and asks for nothing. Raises UserError ``not_going`` (409) of a round that does not pause.
     """
     with transaction.atomic():
+        _let_go(row)
         _require(_going(row).filter(paused__isnull=False).update(paused=None), "does not pause")
-        held = row.round_batches.filter(batch__state=Batch.State.HELD).order_by("batch")
-        batches.let_go(list(held.values_list("batch", flat=True)))
+        _let_go(row)
         audit.record("resume round", by=by, campaign=row.campaign_id, target=row)
+
+
+def _let_go(row: Round) -> None:
+    held = row.round_batches.filter(batch__state=Batch.State.HELD).order_by("batch")
+    batches.let_go(list(held.values_list("batch", flat=True)))
 
 
 def hold_back(row: Round) -> int:

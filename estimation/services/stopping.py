@@ -93,13 +93,13 @@ def by_hand(*, row: Round, by: User) -> None:
             message = "All that was planned is judged: the round ends by itself in a moment."
             raise UserError("ended", message, status=409)
         found = {"rule": HAND, "batch": complete, "batches": planned}
+        jobs.request(STOP, row.pk, campaign=row.campaign_id)  # jobs are locked before rounds
         going = Round.objects.filter(pk=row.pk, stopping={}, state__in=GOING)
         if not going.update(stopping=found):
             message = "The round has ended already, or is being ended."
             raise UserError("ended", message, status=409)
         row.stopping = found
         audit.record("end round", by=by, campaign=row.campaign_id, target=row, batch=complete)
-        jobs.request(STOP, row.pk, campaign=row.campaign_id)
 
 
 def stop(job: jobs.Running) -> None:
