@@ -21,10 +21,15 @@ from judging.services import audit, batches
 
 def pause(*, row: Round, by: User) -> None:
     """Nobody is given pairs of the round until it goes on. Raises UserError ``not_going`` (409)
-    where nothing more is judged for it, or it pauses already."""
+    where nothing more is judged for it, or it pauses already.
+
+    Batches are locked before the round, as a judgment locks the batch that it completes before the
+    job that recomputes the round; what was planned until the round was locked is held after it.
+    """
     with transaction.atomic():
-        _require(_going(row).filter(paused=None).update(paused=Now()), "is not being judged")
         held = hold_back(row)
+        _require(_going(row).filter(paused=None).update(paused=Now()), "is not being judged")
+        held += hold_back(row)
         audit.record("pause round", by=by, campaign=row.campaign_id, target=row, batches=held)
 
 

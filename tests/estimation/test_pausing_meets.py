@@ -3,6 +3,7 @@
 SQLite has one writer at a time; what these tests are there to find, PostgreSQL shows.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -84,6 +85,32 @@ def test_a_round_that_is_taken_before_its_batches_is_caught() -> None:
     except OperationalError as error:
         circle = "deadlock" in str(error)
     assert circle == (connection.vendor == "postgresql")
+
+
+def pause_meets_the_last_judgment(pause: Callable[[Round], object]) -> Other:
+    """A batch is completed, and its recompute waited for, while a worker writes the round."""
+    campaign = evaluation.with_material()
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    last = last_of_a_batch(campaign)
+    jobs.request("recompute", row.pk, campaign=campaign)
+    row.refresh_from_db()
+    with transaction.atomic():
+        Job.objects.select_for_update().get(kind="recompute", target=row.pk)
+        judging = Other(last).until_it_waits()
+        pausing_too = Other(lambda: pause(row)).until_it_waits()
+        time.sleep(0.3)  # the first waits as well
+        Round.objects.filter(pk=row.pk).update(state=Round.State.JUDGING)
+    judging.outcome()
+    return pausing_too
+
+
+def test_a_round_pauses_while_its_batch_is_completed_and_recomputed() -> None:
+    pause_meets_the_last_judgment(lambda row: pausing.pause(row=row, by=row.created_by)).outcome()
+
+    row = Round.objects.get()
+    assert row.paused is not None
+    states = set(row.round_batches.values_list("batch__state", flat=True))
+    assert states == {Batch.State.COMPLETE, Batch.State.HELD}
 
 
 def test_a_round_is_ended_by_hand_while_its_rule_comes_true() -> None:
