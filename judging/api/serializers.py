@@ -230,7 +230,7 @@ class DocumentText(Row):
 
 class ProgressRow(Row):
     judged = IntegerField()
-    judged_today = IntegerField()
+    judged_today = IntegerField(help_text="In the last 24 hours.")
     skipped = IntegerField()
 
 

@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from judging.clock import seconds_from_now
 from judging.models import (
     Assignment,
     Campaign,
@@ -105,6 +106,17 @@ def test_with_htmx_one_request_saves_and_brings_the_next_pair() -> None:
     assert anna.held() != first
     assert anna.held().pair.docno in fragment
     assert 'data-announce="Saved.' in fragment
+
+
+def test_what_was_judged_last_evening_is_not_told_to_be_of_today() -> None:
+    """Where it is midnight for somebody, the site does not know."""
+    anna = desk()
+    anna.look()
+    anna.save(anna.held(), 1)
+    Assignment.objects.filter(state="judged").update(created=seconds_from_now(-23 * 3600))
+    assert "<b>1</b> in 24 h</span>" in text_of(anna.look())
+    Assignment.objects.filter(state="judged").update(created=seconds_from_now(-25 * 3600))
+    assert "<b>0</b> in 24 h</span>" in text_of(anna.look())
 
 
 @pytest.mark.slow
