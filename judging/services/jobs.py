@@ -220,8 +220,9 @@ def due() -> Q:
 
 
 def _lapsed() -> Q:
-    """A lease that reaches further than any does is of a clock that was ahead, and was set back."""
-    never = seconds_from_now(2 * settings.JOB_LEASE_SECONDS)
+    """A lease that reaches much further than any does is of a clock that was ahead, and was set
+    back; one that reaches somewhat further, of a worker with another JOB_LEASE_SECONDS."""
+    never = seconds_from_now(10 * settings.JOB_LEASE_SECONDS)
     over = Q(lease_until__lt=Now()) | Q(lease_until__gt=never)
     return Q(state=Job.State.RUNNING) & over
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 
 from judging.clock import seconds_from_now
@@ -456,6 +457,8 @@ def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_work_waiting(
 
     jobs.request("probe", 7)
     assert jobs.claim(job.pk)
+    Job.objects.update(lease_until=seconds_from_now(3 * settings.JOB_LEASE_SECONDS))
+    assert jobs.wake_due() == 0, "as a worker with another setting has it"
     Job.objects.update(lease_until=day, hinted=day)  # and then the machine lost its power
     assert jobs.wake_due() == 1
     jobs.run(job.pk)
