@@ -30,10 +30,10 @@ from judging.signals import (
 
 
 @receiver(batch_completed, sender=Batch, dispatch_uid="recompute-after-batch")
-def recompute_after_batch(batch: Batch, **_kwargs: Any) -> None:
-    """Its round, and every other round that drew one of its pairs: they may have new labels."""
-    drawn = Draw.objects.filter(pair__batch_pairs__batch=batch)
-    _request(Round.objects.filter(Q(round_batches__batch=batch) | Q(pk__in=drawn.values("round"))))
+def recompute_after_batch(batches: Sequence[Batch], **_kwargs: Any) -> None:
+    """Their rounds, and all others that drew one of their pairs: these may have new labels."""
+    drawn = Draw.objects.filter(pair__batch_pairs__batch__in=batches).values("round")
+    _request(Round.objects.filter(Q(round_batches__batch__in=batches) | Q(pk__in=drawn)))
 
 
 @receiver(judgment_corrected, sender=Pair, dispatch_uid="recompute-after-correction")

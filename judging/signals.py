@@ -3,7 +3,7 @@
 All are sent inside the transaction that writes it, so that a receiver can write what is due in
 the same commit.
 
-``batch_completed``: ``sender`` is Batch; ``batch`` is the row.
+``batch_completed``: ``sender`` is Batch; ``batches`` are the rows of all that one act completed.
 ``judgment_corrected``: ``sender`` is Pair; ``pair`` is its row id. Sent whatever the state of the
 batches that hold the pair: one that completes at the same moment is not visible to the sender.
 ``labels_added``: ``sender`` is Pair; ``pairs`` are row ids of pairs that got a judgment more than

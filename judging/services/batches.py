@@ -198,9 +198,7 @@ def let_go(batch_ids: Sequence[int]) -> None:
     inside = BatchPair.objects.filter(batch__in=begun)
     lock_pairs(Pair.objects.filter(pk__in=inside.values("pair")))
     held.filter(opened__isnull=True).update(state=Batch.State.WAITING)
-    for pk in begun:
-        if held.filter(pk=pk).update(state=Batch.State.OPEN):
-            settle(pk)
+    settle([pk for pk in begun if held.filter(pk=pk).update(state=Batch.State.OPEN)])
     _open_judged_then(batch_ids)
 
 
@@ -231,7 +229,7 @@ def open_next(campaign_id: int) -> Batch | None:
         lock_pairs(Pair.objects.filter(batch_pairs__batch=batch))
         opened = waiting.filter(pk=batch.pk).update(state=Batch.State.OPEN, opened=Now())
         if opened:
-            settle(batch.pk)
+            settle([batch.pk])
         return batch
 
 
@@ -280,12 +278,12 @@ def unfinished_pairs(campaign_id: int) -> QuerySet[BatchPair, int]:
     return waited_for.values_list("pair_id", flat=True)
 
 
-def settle(batch_id: int) -> None:
-    """Counts what an open batch still lacks, under the batch's lock, and completes it at zero."""
-    Batch.objects.select_for_update().get(pk=batch_id)
-    remaining = unfinished(batch_id).count()
-    Batch.objects.filter(pk=batch_id).update(remaining=remaining)
-    complete_if_done(batch_id)
+def settle(batch_ids: Sequence[int]) -> None:
+    """Counts what open batches still lack, under their locks, and completes those at zero."""
+    list(Batch.objects.filter(pk__in=batch_ids).order_by("pk").select_for_update())
+    for pk in batch_ids:
+        Batch.objects.filter(pk=pk).update(remaining=unfinished(pk).count())
+    complete_those_done(batch_ids)
 
 
 def settle_all(pair_ids: Iterable[int]) -> None:
@@ -294,10 +292,9 @@ def settle_all(pair_ids: Iterable[int]) -> None:
         pk__in=BatchPair.objects.filter(pair__in=list(pair_ids)).values("batch"),
         state=Batch.State.OPEN,
     )
-    settled = list(touched.order_by("pk").select_for_update())
-    for batch in settled:
-        settle(batch.pk)
-    _open_judged_then([batch.pk for batch in settled])
+    ids = list(touched.order_by("pk").select_for_update().values_list("pk", flat=True))
+    settle(ids)
+    _open_judged_then(ids)
 
 
 def reopen(pairs: QuerySet[Pair]) -> int:
@@ -332,7 +329,7 @@ def pair_finished(pair_id: int, *, labels: int, fewest: int) -> None:
     batch locks rows of its own, and two transactions must not wait in a circle.
     """
     finished = sorted(_FINISHED.rows(pair=pair_id, labels=labels))
-    completed = [pk for pk, remaining in finished if not remaining and complete_if_done(pk)]
+    completed = complete_those_done([pk for pk, remaining in finished if not remaining])
     if not completed and fewest < labels:
         labels_added.send(sender=Pair, pairs=[pair_id])
 
@@ -355,12 +352,16 @@ def tell_of_labels(pair_ids: Sequence[int]) -> None:
         labels_added.send(sender=Pair, pairs=pairs)
 
 
-def complete_if_done(batch_id: int) -> bool:
-    """Whether this has completed the batch."""
-    done = Batch.objects.filter(pk=batch_id, state=Batch.State.OPEN, remaining=0)
-    if not done.update(state=Batch.State.COMPLETE, completed=Now()):
-        return False
-    batch = Batch.objects.get(pk=batch_id)
-    audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
-    batch_completed.send(sender=Batch, batch=batch)
-    return True
+def complete_those_done(batch_ids: Sequence[int]) -> list[Batch]:
+    """The batches that this has completed. All are told of at once: who hears of them locks jobs in
+    one order, and a transaction that did so for one batch after the other would keep none."""
+    completed = []
+    for pk in batch_ids:
+        done = Batch.objects.filter(pk=pk, state=Batch.State.OPEN, remaining=0)
+        if done.update(state=Batch.State.COMPLETE, completed=Now()):
+            completed.append(Batch.objects.get(pk=pk))
+    for batch in completed:
+        audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
+    if completed:
+        batch_completed.send(sender=Batch, batches=completed)
+    return completed

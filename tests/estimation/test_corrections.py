@@ -194,7 +194,7 @@ def test_a_batch_without_pairs_makes_its_round_due(complete: Round) -> None:
     link = complete.round_batches.get(number=3)
     requested = recompute_job(complete).requested
     Draw.objects.filter(round=complete, batch_number=3).delete()
-    batch_completed.send(sender=Batch, batch=link.batch)
+    batch_completed.send(sender=Batch, batches=[link.batch])
     assert recompute_job(complete).requested == requested + 1
 
 

@@ -153,8 +153,8 @@ def test_completing_a_batch_and_correcting_send_their_signals_in_the_transaction
     assignment = held_pair()
     heard: list[tuple[str, int, bool]] = []
 
-    def completed(batch: Batch, **_kwargs: object) -> None:
-        heard.append(("completed", batch.pk, connection.in_atomic_block))
+    def completed(batches: list[Batch], **_kwargs: object) -> None:
+        heard.extend(("completed", each.pk, connection.in_atomic_block) for each in batches)
 
     def corrected(pair: int, **_kwargs: object) -> None:
         heard.append(("corrected", pair, connection.in_atomic_block))
