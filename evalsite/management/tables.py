@@ -32,7 +32,8 @@ def what_to_do(error: DatabaseError, *, migrates: bool = False) -> str | None:
         return None
     if not executor.loader.applied_migrations:
         return NO_TABLES
-    return f"The database is older than this program, by {len(pending)} migrations: {MEND}."
+    many = f"{len(pending)} migration{'' if len(pending) == 1 else 's'}"
+    return f"The database is older than this program, by {many}: {MEND}."
 
 
 def why_too_new(loader: MigrationLoader) -> str | None:

@@ -34,7 +34,7 @@ def test_tables_come_in_their_order_and_in_any_case() -> None:
 
 def test_a_noted_miss_is_told_and_no_failure() -> None:
     printed = reproduce("A3")
-    assert "14 of 15 numbers agree, 1 noted misses, 0 failures." in printed
+    assert "14 of 15 numbers agree, 1 noted miss, 0 failures." in printed
     assert "Noted: A3 REV-150, P: " in printed
 
 

@@ -34,7 +34,8 @@ class Command(BaseCommand):
             rounds = rounds.filter(campaign__slug=slug)
         differing = [row for row in rounds.order_by("pk") if not self._same(row)]
         if differing:
-            raise CommandError(f"{len(differing)} rounds differ from what is stored of them.")
+            many = f"{len(differing)} rounds differ" if len(differing) > 1 else "1 round differs"
+            raise CommandError(f"{many} from what is stored.")
 
     def _same(self, row: Round) -> bool:
         stored, faults = latest_estimates(row), redrawing.damages_of(row)

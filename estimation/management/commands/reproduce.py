@@ -73,7 +73,8 @@ class Command(BaseCommand):
     def _summarize(self, found: Sequence[Reproduced], *, is_complete: bool) -> None:
         counts = Counter(row.verdict for row in found)
         self.stdout.write(
-            f"\n{counts['pass']} of {len(found)} numbers agree, {counts['noted']} noted misses, "
+            f"\n{counts['pass']} of {len(found)} numbers agree, {counts['noted']} noted "
+            f"miss{'' if counts['noted'] == 1 else 'es'}, "
             f"{counts['FAIL']} failures."
         )
         for row in found:
