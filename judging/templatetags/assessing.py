@@ -1,6 +1,7 @@
 """Texts on the judging page: paragraphs as meant, topic terms marked, everything escaped."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +15,23 @@ from judging.models import Topic
 
 register = template.Library()
 
-WORD = re.compile(r"\w[\w'’-]*")
+
+def _marks() -> str:
+    """Accents and vowel signs, which belong to the letter before them, as ranges for a pattern."""
+    marks = [
+        sign for sign in map(chr, range(0x300, 0xFE30)) if unicodedata.category(sign)[0] == "M"
+    ]
+    ranges: list[list[str]] = []
+    for sign in marks:
+        if ranges and ord(sign) == ord(ranges[-1][1]) + 1:
+            ranges[-1][1] = sign
+        else:
+            ranges.append([sign, sign])
+    return "".join(f"{first}-{last}" for first, last in ranges)
+
+
+LETTER = rf"[\w{_marks()}]"
+WORD = re.compile(rf"\w(?:{LETTER}|['’-])*")
 COMMON_WORDS = """
 a about after all an and any are as at be been between but by can could do does for from had has
 have how i if in into is it its may not of on or our over should so such than that the their them
@@ -81,7 +98,7 @@ def _pattern(title: str) -> re.Pattern[str] | None:
     if not stems:
         return None
     alternatives = "|".join(re.escape(stem) + _tail(stem) for stem in stems)
-    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!{LETTER})(?:{alternatives})(?!{LETTER})", re.IGNORECASE)
 
 
 def _stem(word: str) -> str:
@@ -92,7 +109,7 @@ def _stem(word: str) -> str:
 
 
 def _tail(stem: str) -> str:
-    return r"\w{0,3}" if len(stem) >= 4 else "s?"
+    return LETTER + "{0,3}" if len(stem) >= 4 else "s?"
 
 
 def _marked(text: str, pattern: re.Pattern[str] | None) -> SafeString:

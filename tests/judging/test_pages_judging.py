@@ -394,6 +394,8 @@ def test_a_missing_text_is_said() -> None:
         ("cat", "cats concatenate", "<mark>cats</mark> concatenate"),
         ("a+b (c)*", "a+b (c)*", "a+b (c)*"),
         ("ümlaut", "Ümlaute", "<mark>Ümlaute</mark>"),
+        ("cafe\u0301", "cafe\u0301s, cafe", "<mark>cafe\u0301s</mark>, cafe"),
+        ("हिन्दी इतिहास", "हिन्दी का इतिहास", "<mark>हिन्दी</mark> का <mark>इतिहास</mark>"),
     ],
 )
 def test_words_of_the_title_are_marked(title: str, text: str, expected: str) -> None:
