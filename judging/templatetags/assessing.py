@@ -43,6 +43,8 @@ ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
 WRAPPED_LINE = 40
 ARROWS = {"ArrowLeft": "←", "ArrowRight": "→"}
 TITLE_READ = 1000
+ROW = re.compile(r"\s*\|.*\|$|.*\S\t")
+ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
 
 
@@ -86,8 +88,10 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
 def _kind(lines: list[str]) -> str:
     if any(INDENTED.match(line) for line in lines[1:]) or lines[0].lstrip().startswith(">>>"):
         return "code"
+    if len(lines) > 1 and all(map(ROW.match, lines)):
+        return "code"
     wrapped = all(len(line) >= WRAPPED_LINE for line in lines[:-1])
-    return "prose" if wrapped else "lines"
+    return "prose" if wrapped and not any(map(ITEM.match, lines[1:])) else "lines"
 
 
 @lru_cache(maxsize=256)

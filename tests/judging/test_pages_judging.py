@@ -402,6 +402,21 @@ def test_words_of_the_title_are_marked(title: str, text: str, expected: str) -> 
     assert marked(text, Topic(title=title)).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("| a system that has a long name | 0.812 |", "code"),
+        ("the length of the road from here\t12.5\tkilometers", "code"),
+        ("- an item of a list, with as many words as a line has", "lines"),
+        ("2. an item of a list, with as many words as a line has", "lines"),
+        ("words of a text that a machine has wrapped, | \u2013 in", "prose"),
+    ],
+)
+def test_long_rows_of_tables_and_items_of_lists_stay_apart(row: str, kind: str) -> None:
+    (shown,) = blocks("\n".join([row] * 3), Topic(title="none"))
+    assert (shown.kind, shown.html.count("\n")) == (kind, 2)
+
+
 def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
     prose = "A line of running text that was wrapped by a machine\nand goes on here."
     text = f"{prose}\r\n\r\nfirst\nsecond\n\n\n    >>> f(1)\n      2\n\n"
