@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
+from django.db.models.functions import Now
 from django.test import override_settings
 
 from estimation.models import MachineAnswer, MachineJudge, Report
@@ -63,9 +64,7 @@ def build() -> None:
     made.append(_that_wait())
     made.append(_of_admins())
     shots = [vars(shot) for part in made for shot in part]
-    WorkerHeartbeat.objects.update_or_create(
-        name="worker", defaults={"seen": seconds_from_now(86400)}
-    )
+    WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen": Now()})
     sessions = {name: _session(user) for name, user in users.items()}
     sessions["halfway"] = accounts.halfway(users["admin"])
     print(json.dumps({"sessions": sessions, "shots": shots, "long": wide}))
@@ -245,8 +244,10 @@ ENDPOINT = {
     "OIDC_CLIENT_ID": "evalsite",
     "OIDC_CLIENT_SECRET": "secret",
     "OIDC_NAME": "The House",
+    "WORKER_SILENT_SECONDS": "86400",
 }
-"""What the site must be started with; nobody answers at any of these addresses."""
+"""What the site must be started with; nobody answers at any of these addresses, and its worker is
+seen once."""
 MACHINES = "material/machines/"
 SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the scale</b>"}')
 
