@@ -60,11 +60,16 @@ def test_a_sentence_ends_on_the_side_to_which_it_is_read(page: Page, place: str)
 
 
 def test_what_is_typed_begins_where_it_is_read_from(page: Page) -> None:
-    page.set_content(f'<textarea>{ARABIC}</textarea><input value="{ARABIC}"><input type="number">')
+    """Where a field has a limit: of megabytes in one line a browser looks for minutes."""
+    page.set_content(
+        f'<textarea maxlength="9">{ARABIC}</textarea><input maxlength="9" value="{ARABIC}">'
+        '<input type="number" maxlength="9"><textarea class="any"></textarea><input class="any">'
+    )
     page.add_style_tag(path=Path(settings.BASE_DIR) / "static/css/components.css")
-    for field in ("textarea", "input:not([type])"):
+    for field in ("textarea[maxlength]", "input:not([type], .any)"):
         expect(page.locator(field)).to_have_css("unicode-bidi", "plaintext")
-    expect(page.locator("[type=number]")).to_have_css("unicode-bidi", "normal")
+    for field in ("[type=number]", "textarea.any", "input.any"):
+        expect(page.locator(field)).to_have_css("unicode-bidi", "normal")
 
 
 def test_the_place_of_a_run_stands_beside_its_row(page: Page) -> None:
