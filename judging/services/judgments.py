@@ -129,6 +129,16 @@ def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | No
 
 
 def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
+    """Asked again: work that is taken back between two questions is what the first one asked for."""
+    stored = _stored(assignment, by, saying) or _stored(assignment, by, saying)
+    if stored is None:
+        message = "You have judged or skipped this pair already. Correct it from your own work."
+        raise UserError("already_judged", message, status=409)
+    return stored
+
+
+def _stored(assignment: Assignment, by: User, saying: Saying) -> Recorded | None:
+    """Stored as the place is: held, lapsed, answered with this key, or of excluded work."""
     judged = _JUDGED[assignment.gold]
     said = {"pk": assignment.pk, "grade": saying.grade}
     if judged.rows(state=Assignment.State.LEASED, **said):
@@ -137,11 +147,8 @@ def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
         labels, fewest = _take_label(assignment, _LABELED_LATE)
     elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
         return replayed
-    elif aside := _store_aside(assignment, by, saying, revision=1, action="judge"):
-        return aside
     else:
-        message = "You have judged or skipped this pair already. Correct it from your own work."
-        raise UserError("already_judged", message, status=409)
+        return _store_aside(assignment, by, saying, revision=1, action="judge")
     judgment = _append(assignment, by, saying, revision=1, action="judge")
     batches.pair_finished(assignment.pair_id, labels=labels, fewest=fewest)
     return Recorded(judgment, created=True)

@@ -286,6 +286,29 @@ def test_twin_that_locks_nothing_lets_a_label_through(monkeypatch: pytest.Monkey
     assert given(made) != []
 
 
+def test_work_that_is_taken_back_while_a_grade_is_saved_is_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The place is of excluded work when it is first asked for, and no more when that is asked."""
+    made, anna, _ = campaign_of("a")
+    held = assignments.claim_next(campaign=made, by=anna)
+    assert held is not None
+    row, replayed = exclude(made, anna), judgments._replayed
+
+    def taken_back_meanwhile(*asked: Any) -> judgments.Recorded | None:
+        if Exclusion.objects.filter(pk=row.pk, ended=None).exists():
+            take_back(row)
+        return replayed(*asked)
+
+    monkeypatch.setattr(judgments, "_replayed", taken_back_meanwhile)
+    saying = judgments.Saying(grade=1, key="once")
+    assert judgments.record(assignment=held, by=anna, saying=saying).counts
+    assert [(who, grade) for _, who, grade in given(made)] == [("anna", 1)]
+    counters(made)
+    with pytest.raises(UserError, match="already"):
+        judgments.record(assignment=held, by=anna, saying=judgments.Saying(grade=1, key="twice"))
+
+
 @pytest.mark.slow
 def test_the_overlap_stays_exact_while_people_are_excluded_and_taken_back() -> None:
     """Six people judge pairs that want two labels each; two are excluded and one is taken back."""
