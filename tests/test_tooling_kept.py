@@ -125,3 +125,18 @@ def test_times_are_moved_on() -> None:
         kept._states[way] = replace(state, taken=state.taken - 3600)
     passed = one_test(act) - before
     assert timedelta(hours=1) <= passed < timedelta(hours=2)
+
+
+def test_states_that_two_files_call_the_same_are_apart() -> None:
+    """Whichever of them the process comes to first."""
+
+    def nobody() -> None:
+        return None
+
+    def somebody() -> User:
+        return factories.user("somebody")
+
+    somebody.__module__ = "another_file"
+    for _ in range(2):
+        assert one_test(lambda states: states("judged", nobody)) is None
+        assert one_test(lambda states: states("judged", somebody)).username == "somebody"

@@ -129,7 +129,7 @@ def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | No
 
 
 def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
-    """Asked again: work that is taken back between two questions is what the first one asked for."""
+    """Asked twice: work that is taken back between two questions is what the first asked for."""
     stored = _stored(assignment, by, saying) or _stored(assignment, by, saying)
     if stored is None:
         message = "You have judged or skipped this pair already. Correct it from your own work."

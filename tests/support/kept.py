@@ -64,7 +64,7 @@ class Kept:
         """
         if self._way is None or self._written:
             return make()
-        way = (*self._way, name)
+        way = (*self._way, f"{make.__module__}: {name}")  # files call different states the same
         known = (connection.in_atomic_block, *way)
         if known not in _states:
             _states[known] = _made(make)
