@@ -53,7 +53,7 @@ def _let_go(row: Round) -> None:
 
 
 def hold_back(row: Round) -> int:
-    """Holds what is released of a round that pauses; in its transaction, under its lock."""
+    """Holds what is released of a round that pauses, in its transaction."""
     served = row.round_batches.order_by("batch").values_list("batch", flat=True)
     return batches.hold(list(served))
 

@@ -1,24 +1,17 @@
 """Jobs where the clock of the database was ahead, and is set back."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.conf import settings
 
 from judging.clock import seconds_from_now
 from judging.models import Job
 from judging.services import jobs
+from tests.judging.test_jobs import done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def done() -> Iterator[list[int]]:
-    """What the handler of the kind "probe" was given, in order."""
-    seen: list[int] = []
-    jobs.handles("probe")(lambda job: seen.append(job.target))
-    yield seen
-    del jobs._handlers["probe"]
+__all__ = ["done"]  # the fixture
 
 
 def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_work_waiting(

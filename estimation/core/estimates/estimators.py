@@ -297,8 +297,9 @@ def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
 def finds_up_to(enough: float, weights: SparseMatrix, squares: FloatArray) -> FloatArray:
     """Return `finds_of` where it is below a number, and elsewhere one from there on up to it.
 
-    No difference is larger than the largest of all terms, so that Kish's number is at least the sum
-    of its squares over the square of that. Fourth powers are added up for the other runs alone.
+    Terms are not negative, so that no difference is larger than the largest of them, and Kish's
+    number is at least the sum of its squares over the square of that. Fourth powers are added up
+    for the other runs alone.
     """
     rows = root_scaled(weights, squares).rows
     finds = _squares_apart(gram(rows)) / (float(rows.data.max(initial=0.0)) ** 2 or 1.0)

@@ -60,9 +60,11 @@ class TopicSums:
         sums = column_sums(self._cells, entries, number=self.topics * runs)
         return sums.reshape(self.topics, runs)
 
-    @cached_property
     def many_first(self) -> tuple[IntArray, SparseMatrix]:
-        """The pairs, those of many runs first, and their weights: sums of products ask for it."""
+        """Return the pairs, those of many runs first, and their weights, for sums of products.
+
+        A copy, which is not kept with the pool.
+        """
         order = those_many_first(self.weights, np.arange(len(self.topic)), above=BLOCK_PAIRS)
         return order, taken(self.weights, order)
 

@@ -314,7 +314,7 @@ def estimate_totals(
     sums = judged_sums(pool, measure, place)
     of_runs = sums.weights
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
-    order, ordered = sums.many_first
+    order, ordered = sums.many_first()
     products = JudgedProducts.of(pool, measure, place[order], ordered)
     noise = products.gram((labels.noise * judged.on_noise)[order])
     parts, squares = ordered, _alone(judged, find * missed)[order] ** 2
