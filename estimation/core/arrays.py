@@ -150,6 +150,20 @@ def pieces(number: int, size: int = 1 << 14) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, number, size))
 
 
+ONES: FloatArray = frozen(np.ones(1 << 14))
+
+
+def at_most_one(values: FloatArray) -> FloatArray:
+    """Lower numbers above 1 to 1 in place, and NaN too; return them.
+
+    NumPy takes a third of the time with an array of ones that it takes with the number.
+    """
+    for piece in pieces(len(values), len(ONES)):
+        part = values[piece]
+        np.fmin(part, ONES[: len(part)], out=part)
+    return values
+
+
 def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> FloatArray:
     """Add up `values` by column, from first to last: the same bits on every call."""
     sums = np.bincount(columns, weights=values, minlength=number)

@@ -4,8 +4,8 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray
 from estimation.core.collections.base import RoundCollection
-from estimation.core.rounds.adaptive.answers import weighed_before
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.sampled import weighed_before
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.rounds import PairRound, TopicRound
 

@@ -28,7 +28,8 @@ def plan_batch(job: jobs.Running) -> None:
     pool, drawn = collections.columns_of(row)
     if not isinstance(drawn, PlannedRound) or complete_batches(row) < drawn.planned:
         return
-    longer = _extended(row, pool, drawn)
+    inputs = estimates.gather(row)
+    longer = _extended(row, pool, drawn, inputs)
     if longer is drawn:
         Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(
             state=Round.State.COMPLETE
@@ -55,11 +56,27 @@ def plan_batch(job: jobs.Running) -> None:
             )
     if not changed:  # the round was stopped meanwhile
         leftovers.discard(row)
+        return
+    row.sample_file = sample
+    _work_ahead(row, inputs)
 
 
-def _extended(row: Round, pool: Pool, drawn: PlannedRound) -> PlannedRound:
+def _extended(
+    row: Round, pool: Pool, drawn: PlannedRound, inputs: estimates.Inputs
+) -> PlannedRound:
     """The round with its next batch. Differences that do not matter were named before the draw."""
-    labels = estimates.gather(row).collection.labels
+    labels = inputs.collection.labels
     if isinstance(drawn, AdaptiveRound):
         return drawn.extended(pool, labels=labels, negligible=row.negligible)
     return drawn.extended(pool, labels=labels)
+
+
+def _work_ahead(row: Round, inputs: estimates.Inputs) -> None:
+    """What the recompute after the batch will take and no judgment is in, while people judge it.
+
+    A worker that recomputes without it works it out then, to the same bits.
+    """
+    collection, (_, drawn) = inputs.collection, collections.columns_of(row)
+    if isinstance(drawn, AdaptiveRound) and isinstance(collection.drawn, AdaptiveRound):
+        measures = collection.measures
+        drawn.work_ahead(collection.scope_of(inputs.joined, measures), measures)

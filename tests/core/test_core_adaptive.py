@@ -14,10 +14,11 @@ from estimation.core.estimates.difference import DifferenceEstimate
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import grades as model
-from estimation.core.rounds.adaptive.answers import weighed
-from estimation.core.rounds.adaptive.estimates import BatchWeights, estimate_totals
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
+from estimation.core.rounds.adaptive.estimates import estimate_totals
 from estimation.core.rounds.adaptive.outlooks import Missing
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
+from estimation.core.rounds.adaptive.sampled import weighed
 from estimation.core.rounds.adaptive.sampling import reached
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
 from estimation.core.rounds.evaluation import evaluate

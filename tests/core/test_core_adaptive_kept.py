@@ -8,8 +8,9 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
+from estimation.core.data.scope import Scope
 from estimation.core.rounds.adaptive import answers, estimates, state
-from estimation.core.rounds.adaptive.estimates import BatchWeights
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
@@ -75,6 +76,15 @@ def _with(
 ) -> tuple[AdaptiveRound, LabelRows, Pool]:
     drawn, pool = read
     return drawn, labels, pool
+
+
+def test_what_is_worked_out_ahead_is_what_estimates_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, worked_out = Case(), counted(monkeypatch)
+    case.drawn.work_ahead(Scope.of(case.pool), tuple(MEASURES))
+    assert worked_out == [4]
+    told = asked(case.drawn, case.labels, case.pool)
+    assert worked_out == [4]
+    assert_same(told, asked(*_with(read_again(case), case.labels)))
 
 
 def test_each_prefix_has_weights_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.inference.missed import Missed
 from estimation.core.inference.uncertainty import Unseen, level
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive.answers import weighed
 from estimation.core.rounds.adaptive.outlooks import model_outlook
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.sampled import weighed
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.sampling import goals

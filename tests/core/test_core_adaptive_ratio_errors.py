@@ -18,7 +18,7 @@ from estimation.core.inference.ratio_knowledge import RatioKnowledge, knowledge_
 from estimation.core.inference.ratio_outlook import AtOutlook
 from estimation.core.inference.uncertainty import variances_of_differences
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive.estimates import BatchWeights
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.outlooks import model_outlook
 from estimation.core.rounds.adaptive.slopes import at_outlook
 from estimation.core.rounds.adaptive.state import walk

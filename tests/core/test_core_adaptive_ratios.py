@@ -14,7 +14,7 @@ from estimation.core.estimates.ratio_lines import Numerator, Tangent
 from estimation.core.inference import ratio_outlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios
-from estimation.core.rounds.adaptive.estimates import BatchWeights
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.ratios import estimated_reach
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import walk

@@ -14,6 +14,7 @@ from estimation.core.data.scope import Scope
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive import estimates
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, walk
 from estimation.core.rounds.evaluation import evaluate
@@ -89,7 +90,7 @@ def _pairs_of(chance: np.ndarray, share: float) -> Iterator[tuple[float, np.ndar
 def values(pool: Pool, drawn: AdaptiveRound, measure=DCG, ask=estimates.estimate_totals):
     """As `estimated_by`, with the grades of this pool."""
     frame, pairs = drawn.design.frame(pool), drawn.sample.pair
-    weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
+    weights = BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
     number = np.ones(len(pairs), dtype=np.int64)
     utility = measure.utilities(grades_of(pool)[pairs])
     labels = PairLabels(utility, number, np.zeros(len(pairs)), False)
@@ -131,7 +132,7 @@ def test_contributions_are_counted_among_what_can_be_off(pool: Pool, eager: None
     certain = 0
     for _, drawn in every_plain_round(pool, begun(plan_for(pool, budget=4, batches=2)), batches=2):
         frame, pairs = drawn.design.frame(pool), drawn.sample.pair
-        weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [DCG], drawn.planned)
+        weights = BatchWeights.of(frame, walk(frame, drawn.sample), [DCG], drawn.planned)
         judged = weights.of_judged(pairs)
         missed = DCG.utilities(grades_of(pool)[pairs]) - weights.by_mean[0][1, pairs]
         terms = (judged.on_find * missed * np.sqrt(1.0 - judged.chance))[:, None]

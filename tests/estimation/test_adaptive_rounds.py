@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from estimation import selectors
+from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.models import Draw, Estimate, Round
 from estimation.services import collections, estimates, files, reports
@@ -105,6 +106,19 @@ def test_each_batch_is_planned_from_the_judgments_before_it(two_batches: Round) 
     row = judge_all(two_batches)
     assert row.state == Round.State.COMPLETE
     assert (latest(row).batches, row.round_batches.count()) == (4, 4)
+
+
+@pytest.mark.slow
+def test_what_no_judgment_is_in_is_worked_out_while_people_judge(
+    two_batches: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kept in (collections._load, collections._latest):  # of other tests, in the same process
+        kept.cache_clear()
+    row, worked_out, work = judge_batch(two_batches), [], BatchWeights.of
+    monkeypatch.setattr(BatchWeights, "of", lambda *given: worked_out.append(given) or work(*given))
+    known = latest(row).batches
+    assert latest(judge_batch(row)).batches == known + 1
+    assert worked_out == []
 
 
 @pytest.mark.slow

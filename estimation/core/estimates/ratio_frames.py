@@ -124,11 +124,18 @@ class Frame:
         """Sums over the pairs of each topic, shape (T,)."""
         return column_sums(self.topic, values, number=len(self.sizes))
 
-    def per_cell(self, values: FloatArray) -> FloatArray:
-        """Sums over the entries of each topic and run, from first to last, shape (T, k)."""
-        parts = values, np.zeros(len(values), dtype=np.int32), self.list_bounds
+    def per_cell(self, values: FloatArray, of_pairs: FloatArray | None = None) -> FloatArray:
+        """Sums over the entries of each topic and run, from first to last, shape (T, k).
+
+        Of `values` alone, or of their products with numbers of the entries' pairs, (m,).
+        """
+        if of_pairs is None:
+            column, numbers = np.zeros(len(values), dtype=np.int32), np.ones(1)
+        else:
+            column, numbers = self.place, of_pairs
+        parts, shape = (values, column, self.list_bounds), (self.lists, len(numbers))
         sums = np.zeros(len(self.sizes) * self.runs)
-        sums[self._cell_of_lists] = sparse.csr_array(parts, shape=(self.lists, 1)) @ np.ones(1)
+        sums[self._cell_of_lists] = sparse.csr_array(parts, shape=shape) @ numbers
         return sums.reshape(-1, self.runs)
 
     def of_topics(self, values: FloatArray) -> FloatArray:

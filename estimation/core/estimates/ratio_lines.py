@@ -80,13 +80,16 @@ def _neighbors(frame: Frame, value: FloatArray, alone: FloatArray) -> FloatArray
     if frame.draws is not None:
         return _joint_neighbors(frame, frame.draws, alone)
     within = _within_lists(frame.list_bounds)
-    found, share = (_in_rows(each, within) for each in (value, alone))
-    near, below = np.zeros(found.shape), (found * share)[:, ::-1]
-    np.cumsum(found[:, :-1], axis=1, out=near[:, 1:])
-    near *= share
-    np.cumsum(below, axis=1, out=below)
-    near[:, :-1] += below[:, -2::-1]
-    return near.ravel() if within.all() else near[within]
+    found, share = (_in_rows(each, within).T.copy() for each in (value, alone))  # by rank
+    near, above, below = np.empty_like(found), *np.zeros((2, len(within)))
+    for rank, each in enumerate(found):  # lists beside one another: sums of one wait for each other
+        np.multiply(above, share[rank], out=near[rank])
+        above += each
+    found *= share
+    for rank in range(len(found) - 1, -1, -1):
+        near[rank] += below
+        below += found[rank]
+    return near.T.ravel() if within.all() else near.T[within]
 
 
 def _within_lists(bounds: IntArray) -> BoolArray:
@@ -236,7 +239,7 @@ class Tangent:
         """What the linear function says, (T, k), where the m pairs reach so far, (L, m)."""
         frame, gains = self.frame, self.frame.gains
         moved = reach - gains.reach
-        above = frame.per_cell(self.slope * added(gains.gain, moved)[frame.place])
+        above = frame.per_cell(self.slope, added(gains.gain, moved))
         below = frame.per_topic(self.falling(np.arange(len(frame.topic)), moved))
         return np.asarray(self.by_topic + above - self.topic_slope * below[:, None])
 
@@ -271,7 +274,7 @@ class Tangent:
 
         From Cov(u_i, h_i) of what is wrong about the m pairs, (m,), and Var D, (T,).
         """
-        together = self.frame.per_cell(self.slope * crossed[self.frame.place])
+        together = self.frame.per_cell(self.slope, crossed)
         apart = self.topic_slope * variance[:, None] - together
         return np.asarray(apart * self.reciprocal[:, None], dtype=np.float64)
 

@@ -86,7 +86,7 @@ class RatioNoise:
         frame = self.tangent.frame
         if not self.squares.any():
             return np.zeros((frame.runs, frame.runs))
-        together = frame.per_cell(self.tangent.slope * self.crossed[frame.place])
+        together = frame.per_cell(self.tangent.slope, self.crossed)
         own = cross_product(self.tangent.slopes, self.squares)
         return own + by_denominators(self.tangent, together, frame.per_topic(self.falling))
 

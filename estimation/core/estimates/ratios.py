@@ -169,7 +169,7 @@ def _parts(tangent: Tangent) -> FoundParts:
     """For measures whose ideal lists may be full, which no linearization sees."""
     frame, gains = tangent.frame, tangent.frame.gains
     often = gains.utility * gains.inclusion
-    there = frame.per_cell(tangent.slope * often[frame.place])
+    there = frame.per_cell(tangent.slope, often)
     certain = np.minimum(share_of(there, of=tangent.by_topic), 1.0)
     return FoundParts(share_of(there * certain, of=tangent.reciprocal[:, None]), tangent.reciprocal)
 

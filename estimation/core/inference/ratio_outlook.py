@@ -130,7 +130,7 @@ class AtOutlook:
     def _of_topics(self) -> FloatArray:
         """What E has of every topic and run, where v is 0, shape (T, k)."""
         frame, falls = self.tangent.frame, self.tangent.topic_slope
-        own = frame.per_cell(self.tangent.slope**2 * (self.factor * self.squares)[frame.place])
+        own = frame.per_cell(self.tangent.slope**2, self.factor * self.squares)
         return own - 2.0 * falls * self._together + falls**2 * self.variance[:, None]
 
     @property
@@ -294,7 +294,7 @@ class AtOutlook:
     def _together(self) -> FloatArray:
         """sum_i F_i E[u_i h_i] a_ij over them, shape (T, k)."""
         frame = self.tangent.frame
-        return frame.per_cell(self.tangent.slope * (self.factor * self.crossed)[frame.place])
+        return frame.per_cell(self.tangent.slope, self.factor * self.crossed)
 
 
 def levels_of(measure: Measure, outlook: Outlook) -> tuple[IntArray, FloatArray]:

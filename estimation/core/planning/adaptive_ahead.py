@@ -41,9 +41,10 @@ from ..data.labels import LabelRows, pair_labels, select_rows
 from ..estimates.products import cross_products
 from ..estimates.rows import first_rows
 from ..inference.looked_at import looked_at
-from ..rounds.adaptive.answers import corrected_outlook, planned_alone, weighed_before
+from ..rounds.adaptive.answers import corrected_outlook
 from ..rounds.adaptive.outlooks import Missing, model_outlook
 from ..rounds.adaptive.race import race_of
+from ..rounds.adaptive.sampled import planned_alone, weighed_before
 from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..rounds.adaptive.slopes import at_outlook, moments_about, reach_expected
 from ..sampling.probabilities import poisson_thresholds
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from ..inference.looked_at import Rows
     from ..inference.outlook import Outlook
     from ..measures.table import Measure
-    from ..rounds.adaptive.estimates import Weighed
+    from ..rounds.adaptive.batch_weights import Weighed
     from ..rounds.adaptive.frame import AdaptiveFrame
     from ..rounds.adaptive.grades import LearnedGrades
     from ..rounds.adaptive.rounds import AdaptiveRound

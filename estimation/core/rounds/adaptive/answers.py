@@ -12,34 +12,34 @@ from ...arrays import pieces, share_of
 from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...data.scope import Scope
-from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
 from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
 from ...inference.of_all_runs import OfAllRuns
 from ...inference.ratio_knowledge import knowledge_at
-from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
 from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import limits_of_ratios, limits_of_sums
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
-from .estimates import BatchWeights, Weighed, estimate_totals, variance_by_topic
+from .estimates import estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
 from .ratios import estimate_ratio
+from .sampled import Sampled, weighed_before
 from .slopes import at_outlook
-from .state import FAMILIES, AdaptiveState, walk
+from .state import FAMILIES, AdaptiveState
 
 if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, IntArray
+    from ...estimates.drawn import Drawn
     from ...estimates.ratio_labels import RatioEstimate
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
+    from .batch_weights import BatchWeights
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
     from .slopes import SteadySlopes
 
 ESTIMATOR = "ad"
-CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
 
 
 def answer_of_batches(
@@ -60,7 +60,7 @@ def answer_of_batches(
         if measure.family == "ratio" and frame.topic_minimum > 1.0:
             raise MeasureError(f"{measure} is not estimated from adaptive rounds by topics")
     rows = _rows(frame, state, asked)
-    question = _Question.of(frame, state, scope, asked, rows)
+    question = _Question.of(Sampled(frame, state, scope, asked.measures), asked, rows)
     return Evaluation(
         batches=state.batches,
         judged_pairs=len(state.pair),
@@ -104,47 +104,37 @@ def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What is asked of every measure; `over` is `planned` of the scope's pairs."""
+    """What is asked of every measure, and what all of them share."""
 
-    frame: AdaptiveFrame
-    scope: Scope
+    sampled: Sampled
     asked: Asked
     rows: LabelRows
-    pairs: IntArray
-    weights: BatchWeights
     model: LearnedGrades | None
-    planned: Drawn
-    over: Drawn
-    reach: Reach
     comparison: Comparison
 
     @classmethod
-    def of(
-        cls,
-        frame: AdaptiveFrame,
-        state: AdaptiveState,
-        scope: Scope,
-        asked: Asked,
-        rows: LabelRows,
-    ) -> _Question:
-        weights = weighed(frame, state, asked.measures).weights
-        planned = planned_alone(frame, state)
-        counted = np.zeros(len(frame.pool))
-        counted[state.pair] = 1.0 / np.maximum(weights.on_label[state.pair], 1.0)
-        over = planned.over(scope)
-        return cls(
-            frame,
-            scope,
-            asked,
-            rows,
-            state.pair,
-            weights,
-            state.steps[-1].model,
-            planned,
-            over,
-            Reach(scope.pool, over.pair, scope.spread(counted)),
-            Comparison.of(scope, asked, over.inclusion > 0.0, judged=over.pair, rows=rows),
+    def of(cls, sampled: Sampled, asked: Asked, rows: LabelRows) -> _Question:
+        over, model = sampled.over, sampled.state.steps[-1].model
+        comparison = Comparison.of(
+            sampled.scope, asked, over.inclusion > 0.0, judged=over.pair, rows=rows
         )
+        return cls(sampled, asked, rows, model, comparison)
+
+    @property
+    def scope(self) -> Scope:
+        return self.sampled.scope
+
+    @property
+    def frame(self) -> AdaptiveFrame:
+        return self.sampled.frame
+
+    @property
+    def pairs(self) -> IntArray:
+        return self.sampled.pairs
+
+    @property
+    def weights(self) -> BatchWeights:
+        return self.sampled.weights
 
     @cached_property
     def outlook(self) -> Outlook:
@@ -152,7 +142,9 @@ class _Question:
         if self.asked.outlook is not None:
             return self.asked.outlook
         best = self.asked.max_grade
-        return corrected_outlook(self.frame, self.model, self.planned, self.rows, max_grade=best)
+        return corrected_outlook(
+            self.frame, self.model, self.sampled.planned, self.rows, max_grade=best
+        )
 
     @property
     def of_ratios(self) -> Outlook:
@@ -172,9 +164,9 @@ class _Question:
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
         )
         missing = Missing(self.weights, at, measure)
-        missed = unseen_of_batches(scope, missing, outlook=self.outlook, planned=self.over)
+        missed = unseen_of_batches(scope, missing, outlook=self.outlook, planned=self.sampled.over)
         if self.model is not None and self.asked.outlook is None:
-            rows = looked_at(self.frame.pool, self.planned, measure)
+            rows = looked_at(self.frame.pool, self.sampled.planned, measure)
             goal = self.frame.design.goal
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
@@ -242,50 +234,11 @@ class _Question:
             self.scope.pool.runs,
             {ESTIMATOR: shown},
             ESTIMATOR,
-            effective_sample_size=self.reach.effective_sample_size(measure),
+            effective_sample_size=self.sampled.reach.effective_sample_size(measure),
             label_noise_measured=noise_measured,
             by_topic=by_topic,
             **more,
         )
-
-
-def weighed(frame: AdaptiveFrame, state: AdaptiveState, measures: tuple[Measure, ...]) -> Weighed:
-    """Go through the batches of a state; what is found stays with it.
-
-    It hangs on the batches alone, as they are stored, and on no label: corrected grades find the
-    same, so that nothing is kept which could disagree with them.
-    """
-    for pool, design, before in state.weighed:
-        if pool is frame.pool and design is frame.design and before.measures == measures:
-            return before
-    going = walk(frame, state)
-    weights = BatchWeights.of(frame, going, measures, state.batches)
-    found = Weighed(measures, weights, going.standing)
-    state.weighed[:] = [(frame.pool, frame.design, found)]
-    return found
-
-
-def weighed_before(frame: AdaptiveFrame, state: AdaptiveState, measure: Measure) -> Weighed:
-    """Return the same for a measure, as it was found for the estimates if it was."""
-    for pool, design, found in state.weighed:
-        if pool is frame.pool and design is frame.design and measure in found.measures:
-            return found
-    return weighed(frame, state, (measure,))
-
-
-def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
-    """What the design alone would have drawn by now, of which no pair is certain."""
-    design = frame.design
-    inclusion = np.minimum(design.inclusion(state.batches), CERTAIN)
-    return Drawn(
-        state.pair,
-        inclusion,
-        expected=inclusion,
-        probability=inclusion[state.pair],
-        belief=design.belief,
-        rate=design.size,
-        digests=design.digests,
-    )
 
 
 def corrected_outlook(
@@ -377,14 +330,16 @@ class _Expected:
         summed = weights.by_mean[missing.at][2, pairs]
         once, spread, cubes = weights.once[pairs], weights.spread[pairs], weights.cubes[pairs]
         predicted = share_of(summed, of=spread)
-        sides = []
-        for sign in (1.0, -1.0):
-            mean, square, cube = np.empty((3, len(pairs)))
-            for piece in pieces(len(pairs)):
-                left = np.maximum(sign * (utility[:, None] - predicted[piece]), 0.0)
-                moved = shares[:, piece] * left
-                np.add.reduce(moved, out=mean[piece])
-                np.add.reduce(np.multiply(moved, left, out=moved), out=square[piece])
-                np.add.reduce(np.multiply(moved, left, out=moved), out=cube[piece])
-            sides.append(_Side(once * mean, spread * square, cubes * cube))
-        return cls(missing.expected(outlook, pairs), (sides[0], sides[1]))
+        gains, losses = np.empty((2, 3, len(pairs)))
+        for piece in pieces(len(pairs)):
+            above = utility[:, None] - predicted[piece]
+            none = np.zeros(above.shape[1])  # compared with an array in a third of the time
+            for side, left in (gains, np.maximum(above, none)), (losses, np.maximum(-above, none)):
+                moved = shares[:, piece]
+                for power in range(3):
+                    moved = moved * left
+                    np.add.reduce(moved, out=side[power, piece])
+        counted = np.stack([once, spread, cubes])
+        return cls(
+            missing.expected(outlook, pairs), (_Side(*counted * gains), _Side(*counted * losses))
+        )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
     from ...sampling.goals import Goal
-    from .estimates import BatchWeights
+    from .batch_weights import BatchWeights
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
 

@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from ...data.labels import LabelRows
     from ...data.scope import Scope
     from ...measures.table import Measure
-    from .estimates import BatchWeights
+    from .batch_weights import BatchWeights
     from .frame import AdaptiveFrame
     from .slopes import SteadySlopes
 

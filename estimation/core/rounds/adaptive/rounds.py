@@ -21,6 +21,7 @@ from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches, variance_of_topics
 from .grades import LearnedGrades, fit_grades
 from .race import race_of
+from .sampled import Sampled
 from .sampling import (
     AdaptiveStep,
     Chances,
@@ -244,6 +245,10 @@ class AdaptiveRound(DrawnRound):
         Judgments of the planned batches must be complete.
         """
         return answer_of_batches(self._frame_of(scope), self.sample, scope, asked)
+
+    def work_ahead(self, scope: Scope, measures: tuple[Measure, ...]) -> None:
+        """Work out and keep what `answer` takes of the planned batches, and no judgment is in."""
+        Sampled(self._frame_of(scope), self.sample, scope, measures).work_ahead()
 
     def variance_by_topic(self, scope: Scope, asked: Asked, measure: Measure) -> FloatArray:
         """Split the sampling variance of values under a sum of gains by topic, shape (T, k)."""

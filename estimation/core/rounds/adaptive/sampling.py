@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, frozen, pieces
+from ...arrays import BoolArray, FloatArray, IntArray, at_most_one, frozen, pieces
 from ...sampling.probabilities import poisson_thresholds
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Chances:
         if not np.isfinite(constant):
             return np.where(size > 0.0, 1.0, 0.0)
         with np.errstate(over="ignore"):
-            return np.asarray(np.minimum(1.0, constant * size), dtype=np.float64)
+            return at_most_one(constant * size)
 
     def share(self, number: int, left: FloatArray, ahead: int) -> FloatArray:
         """Return the shares A of batch `number`, counted from 1, of a sample that ends `ahead`."""
@@ -168,12 +168,16 @@ class Chances:
             return np.where(self.size[piece] > 0.0, left, 0.0)
         foreseen = self.by_of(piece, ahead)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            part = now * (1.0 - foreseen)
-            part /= foreseen * (1.0 - now)
-        np.fmin(part, 1.0, out=part)  # of pairs that are certain now it is 0 over 0
+            part = 1.0 - foreseen
+            part *= now
+            of = 1.0 - now
+            of *= foreseen
+            part /= of
+        at_most_one(part)  # of pairs that are certain now it is 0 over 0
         part *= left
         part *= 1.0 - LATER / number
-        return np.where(foreseen > 0.0, part, 0.0)
+        part *= foreseen > 0.0
+        return part
 
 
 def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> Chances:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...estimates.ratio_labels import ReachedLevels
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
-    from .estimates import BatchWeights
+    from .batch_weights import BatchWeights
 
 MOST_BEYOND = 3.0  # ratios, of a line
 STEP = 0.5  # of the error of R: how far either way its slope is taken (Rprec)

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ...data.pool import Pool
+    from ...estimates.drawn import Drawn
     from ...measures.table import Measure
     from ...sampling.goals import Goal
-    from .estimates import Weighed
+    from .batch_weights import Weighed
 
 FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
@@ -184,7 +185,12 @@ class AdaptiveState:
 
     @cached_property
     def weighed(self) -> list[tuple[Pool, Design, Weighed]]:
-        """What the batches count every pair for, once it was worked out (`answers.weighed`)."""
+        """What the batches count every pair for, once it was worked out (`sampled`)."""
+        return []
+
+    @cached_property
+    def planned(self) -> list[tuple[Design, Drawn]]:
+        """What the design alone would have drawn, once it was asked for (`sampled`)."""
         return []
 
     @cached_property
