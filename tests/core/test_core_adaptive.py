@@ -355,10 +355,8 @@ def test_another_seed_gives_another_round(large: tuple) -> None:
 
 def test_a_prefix_is_the_round_as_it_was(large: tuple) -> None:
     pool, grades = large
-    drawn = AdaptiveRound.begin(pool, plan_of(pool), seed="s").extended(
-        pool,
-        labels=labels_of(AdaptiveRound.begin(pool, plan_of(pool), seed="s").pairs(pool), grades),
-    )
+    begun = AdaptiveRound.begin(pool, plan_of(pool), seed="s")
+    drawn = begun.extended(pool, labels=labels_of(begun.pairs(pool), grades))
     whole, labels = played(pool, grades, plan_of(pool))
     first = whole.prefix(pool, 2)
     assert first.sample.pair.tolist() == drawn.sample.pair.tolist()

@@ -28,8 +28,10 @@ Decline
     times how high the pair stands are a feature, too. Without it the model expects relevant
     documents far down in just those topics where one more would move a ratio most.
 
-Predictions enter as features, never as labels: what they are worth is learned, and useless ones
-get a coefficient near 0.
+Predictions enter as features, never as labels: what they are worth is learned. Useless ones would
+have coefficients near 0 and not of 0, by chance, and chances of pairs would follow them: with 250
+judgments that cost 1 to 3 % of the error. So predictions have coefficients only where these lower
+twice the loss by `LEAST_TOLD` for each of their columns; by chance 1 does.
 """
 
 from __future__ import annotations
@@ -69,6 +71,8 @@ DECIMALS = 6  # of coefficients, so that no plan hangs on the last bits of a fit
 LEAST_CHANCE = 1e-4
 AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
 HIGH = 2  # the column of how high a pair stands, in reciprocal ranks
+OF_LISTS = 4  # columns that lists of runs tell, and 1; others are of predictions
+LEAST_TOLD = 4.0
 OF_FINDS = 2  # features that tell what was found: neighbors and decline, the last of a model
 
 
@@ -344,11 +348,24 @@ def fit_grades(
     told = sparse.csr_array(features.of_finds_of(some, finds))
     rows = sparse.csr_array(sparse.hstack([some.matrix(), told]))
     starts = _begin(before, reached[::every], rows.shape[1])
+    ridge, of_predictions = features.ridge(judged), np.arange(OF_LISTS, features.columns.shape[1])
     fitted = [
-        RidgeLogistic(rows, shares, features.ridge(judged)).fit(start)
+        _fit(RidgeLogistic(rows, shares, ridge), start, of_predictions)
         for shares, start in zip(reached[::every].T, starts, strict=True)
     ]
     return LearnedGrades(levels, frozen(np.round(np.stack(fitted), DECIMALS)), finds)
+
+
+def _fit(asked: RidgeLogistic, start: FloatArray, doubted: IntArray) -> FloatArray:
+    """The coefficients, (p,): 0 of doubted features, unless these tell enough together."""
+    if not len(doubted):
+        return asked.fit(start)
+    trusted = np.delete(np.arange(len(start)), doubted)
+    without = np.zeros_like(start)
+    without[trusted] = asked.of(trusted).fit(start[trusted])
+    with_all = asked.fit(without)
+    gained = 2.0 * (asked.loss(without) - asked.loss(with_all))
+    return with_all if gained > LEAST_TOLD * len(doubted) else without
 
 
 def _begin(before: LearnedGrades | None, reached: FloatArray, parameters: int) -> FloatArray:

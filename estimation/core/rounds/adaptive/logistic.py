@@ -11,7 +11,7 @@ from scipy import special
 from scipy.sparse.linalg import LinearOperator, cg
 
 if TYPE_CHECKING:
-    from ...arrays import FloatArray, SparseMatrix
+    from ...arrays import FloatArray, IntArray, SparseMatrix
 
 MOST_STEPS, MOST_HALVED = 50, 30
 LAST_STEP = 1e-6  # of a coefficient; what is left of the error after it is about its square
@@ -52,6 +52,14 @@ class RidgeLogistic:
             if float(np.abs(step).max()) <= LAST_STEP:
                 break
         return at.coefficients
+
+    def of(self, some: IntArray) -> RidgeLogistic:
+        """The regression on some of the features."""
+        return RidgeLogistic(self.rows[:, some], self.shares, self.ridge[some])
+
+    def loss(self, coefficients: FloatArray) -> float:
+        """What `fit` makes least: minus the logarithm of the likelihood, and half the penalty."""
+        return _Place(self, coefficients).loss
 
     def _along(self, at: _Place, step: FloatArray) -> tuple[_Place, FloatArray]:
         """The end of a step, or of as small a part of it that the loss does not rise."""
