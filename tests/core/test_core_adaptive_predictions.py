@@ -59,7 +59,8 @@ def test_coefficients_are_those_of_a_model_that_trusts_all(
     monkeypatch.setattr(grades, "LEAST_TOLD", -np.inf)
     trusted = fitted(told, np.random.default_rng(9))
     own = found.any(axis=1)
-    assert own[0] and found[own] == pytest.approx(trusted[own], abs=2e-6)
+    assert own[0]
+    assert found[own] == pytest.approx(trusted[own], abs=2e-6)
 
 
 def test_twin_that_trusts_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
