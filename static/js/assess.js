@@ -38,6 +38,7 @@ function arrive() {
   secondsBefore = 0;
   shownSince = performance.now();
   restoreFolds();
+  restoreComment();
   markComment();
   markKeys();
   if (!narrow()) find("document")?.focus({ preventScroll: true });
@@ -71,39 +72,35 @@ function markComment() {
   const comment = find("comment");
   if (comment) find("comment-button").classList.toggle("filled", comment.value.trim() !== "");
 }
-document.addEventListener("input", (event) => event.target.id === "comment" && markComment());
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "comment") return;
+  markComment();
+  draft((kept, name) => kept.setItem(name, event.target.value));
+});
+
+/* A comment that is under way outlives a reload in this tab, until its answer is saved. */
+function draft(work) {
+  try {
+    return work(sessionStorage, "comment." + find("judgment").getAttribute("action"));
+  } catch {
+    return null; /* A browser that keeps nothing, or no pair on the desk. */
+  }
+}
+
+function restoreComment() {
+  const written = draft((kept, name) => kept.getItem(name));
+  if (written !== null) find("comment").value = written;
+}
+
+const forgetComment = () => draft((kept, name) => kept.removeItem(name));
+
+document.addEventListener("click", (event) => event.target.closest("#cancel") && forgetComment());
+
 /* What was written is put back by the browser after all scripts, when somebody goes back. */
 window.addEventListener("pageshow", markComment);
 
 /* Keys */
 const typing = (target) => target.closest("input, textarea, select") !== null;
-
-/* Single keys can be switched off, for this browser. */
-const KEYS = "evalsite.keys";
-
-function keysAreOn() {
-  try {
-    return localStorage.getItem(KEYS) !== "off";
-  } catch {
-    return true;
-  }
-}
-
-function markKeys() {
-  const on = keysAreOn();
-  document.body.classList.toggle("keyless", !on);
-  if (find("keys-on")) find("keys-on").checked = on;
-}
-
-document.addEventListener("change", (event) => {
-  if (event.target.id !== "keys-on") return;
-  try {
-    localStorage.setItem(KEYS, event.target.checked ? "on" : "off");
-  } catch {
-    /* A browser that keeps nothing keeps the keys. */
-  }
-  markKeys();
-});
 
 const GRADING = /^(\d|ArrowLeft|ArrowRight)$/;
 const gradeButton = (key) => document.querySelector(`.grade-button[data-key~="${key}"]`);
@@ -240,7 +237,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
     event.detail.shouldSwap = false;
     keepTrying("Another page came in the place of an answer.", otherTab(location.href, "See it in another tab"));
   } else {
-    settled();
+    settled(xhr.status < 400);
     find("desk").classList.remove("sending");
     if (xhr.status < 400) setState("saved", "Saved");
     else setState("waiting", "Not saved");
@@ -249,11 +246,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 
 /* A correction that was taken leads away, and no desk comes. */
 document.addEventListener("htmx:beforeOnLoad", (event) => {
-  if (pending && event.detail.xhr.getResponseHeader("HX-Redirect")) settled();
+  if (pending && event.detail.xhr.getResponseHeader("HX-Redirect")) settled(true);
 });
 
-function settled() {
+/* What is put off comes again, with its comment. */
+function settled(taken) {
   clearTimeout(pending.timer);
+  if (taken && pending.form.id !== "later") forgetComment();
   pending = null;
 }
 

@@ -18,6 +18,7 @@ document.addEventListener("keydown", (event) => {
   const here = items.indexOf(event.target.closest("[data-item]"));
   const item = items[here];
   const key = keyOf(event);
+  if (!keysAreOn() && key !== "Enter") return;
   if (key === "j") goTo(here + 1);
   else if (key === "k") goTo(here - 1);
   else if (key === "Enter" && item === event.target) item.querySelector("[data-open]").click();

@@ -1,5 +1,5 @@
 /* A ranking of many runs: long tiers are folded, and a run is found by its name. Without this
-   script all rows are there. What is open stays so when new numbers arrive. */
+   script all rows are there. What is open stays so when new numbers arrive, and these are said. */
 "use strict";
 
 const SHOWN_OF_A_TIER = 8;
@@ -78,5 +78,22 @@ document.addEventListener("input", (event) => {
   }
 });
 
-prepare();
-for (const name of ["htmx:afterSwap", "htmx:oobAfterSwap"]) document.addEventListener(name, prepare);
+/* What has come is said once, to whoever does not see it come. */
+let batch = null;
+
+function announce() {
+  const head = document.querySelector("#live-head .live-head > span");
+  const now = head?.querySelector("strong")?.textContent;
+  if (batch && now && now !== batch) {
+    document.getElementById("announce").textContent = `New numbers: ${head.textContent.trim()}.`;
+  }
+  batch = now ?? batch;
+}
+
+function arrive() {
+  prepare();
+  announce();
+}
+
+arrive();
+for (const name of ["htmx:afterSwap", "htmx:oobAfterSwap"]) document.addEventListener(name, arrive);

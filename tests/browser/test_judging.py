@@ -86,6 +86,9 @@ def test_from_an_invitation_to_the_moved_estimate(
     expect(page.locator("#live-head")).not_to_contain_text(f"Batch {batch} of")
     expect(page.locator("table.ranking .value")).not_to_have_text(before)
     assert batch_of(page) == batch + 1
+    expect(page.locator("#announce")).to_have_text(
+        re.compile(f"New numbers: Batch {batch + 1} of ")
+    )
     assert ": equal " in demo.manage("recompute", DEMO)
 
 

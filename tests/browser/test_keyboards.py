@@ -177,3 +177,80 @@ def test_a_comment_that_comes_back_with_the_page_is_shown(page: Page, campaign: 
     button = page.get_by_role("button", name="Comment")
     expect(button).to_contain_class("filled")
     expect(button).to_have_accessible_name("Comment c written")
+
+
+DRAFTS = "Object.keys(sessionStorage).filter((name) => name.startsWith('comment.')).length"
+
+
+def write(page: Page, words: str) -> None:
+    page.keyboard.press("c")
+    page.locator("#comment").fill(words)
+    page.keyboard.press("Escape")
+    expect(page.locator("#comment-panel")).to_be_hidden()
+
+
+def test_a_comment_under_way_outlives_a_reload(page: Page, campaign: Organizer) -> None:
+    before = begin(page, campaign)
+    write(page, "half of a thought")
+    page.reload()
+    expect(page.get_by_role("button", name="Comment")).to_contain_class("filled")
+    expect(page.locator("#comment")).to_have_value("half of a thought")
+    page.keyboard.press("1")
+    expect_judged(page, before + 1)
+    for _ in range(2):
+        expect(page.locator("#comment")).to_have_value("")
+        page.reload()
+    page.goto(f"{campaign.site.url}/c/{campaign.slug}/judged/")
+    expect(page.locator("table")).to_contain_text("half of a thought")
+
+
+@pytest.mark.parametrize(("key", "left"), [("l", 1), ("s", 0)], ids=["later", "skip"])
+def test_a_comment_stays_as_long_as_its_pair(
+    page: Page, campaign: Organizer, key: str, left: int
+) -> None:
+    begin(page, campaign)
+    shown = page.locator("#document .docno").inner_text()
+    write(page, "not yet")
+    assert page.evaluate(DRAFTS) == 1
+    page.keyboard.press(key)
+    if key == "s":
+        page.locator("#skip-panel button").first.click()
+    expect(page.locator("#document .docno")).not_to_have_text(shown)
+    expect(page.locator("#comment")).to_have_value("")
+    assert page.evaluate(DRAFTS) == left
+
+
+def test_a_correction_that_is_left_forgets_its_comment(page: Page, campaign: Organizer) -> None:
+    before = begin(page, campaign)
+    page.keyboard.press("1")
+    expect_judged(page, before + 1)
+    page.keyboard.press("u")
+    expect(page.locator("#cancel")).to_be_visible()
+    write(page, "on second thought")
+    page.locator("#cancel").click()
+    expect(page.locator("#cancel")).to_be_hidden()
+    assert page.evaluate(DRAFTS) == 0
+
+
+def test_keys_of_what_is_to_do_can_be_switched_off(page: Page, campaign: Organizer) -> None:
+    before = begin(page, campaign)
+    for number in (1, 2):
+        write(page, f"Look at this, {number}.")
+        page.keyboard.press("1")
+        expect_judged(page, before + number)
+    page.context.clear_cookies()
+    sign_in(page, campaign.site, "olga", PASSWORD)
+    page.goto(f"{campaign.site.url}/c/{campaign.slug}/comments/")
+    items, box = page.locator("[data-item]"), page.get_by_label("Single keys work")
+    page.keyboard.press("j")
+    expect(items.nth(0)).to_be_focused()
+    box.uncheck()
+    page.reload()
+    expect(box).not_to_be_checked()
+    expect(page.get_by_text("next and previous")).to_be_hidden()
+    page.keyboard.press("j")
+    expect(items.nth(0)).not_to_be_focused()
+    box.check()
+    box.blur()
+    page.keyboard.press("j")
+    expect(items.nth(0)).to_be_focused()
