@@ -3,6 +3,7 @@
 In a process that has loaded what jobs need, as that of a worker has with its first.
 """
 
+import argparse
 import os
 import sqlite3
 import tempfile
@@ -96,4 +97,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     main()

@@ -6,11 +6,11 @@ copy of the database as it was before, from a view without middleware: what the 
 driver and the request cost anyhow.
 """
 
+import argparse
 import itertools
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,12 +18,16 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+OPTIONS = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+OPTIONS.add_argument("--postgres", action="store_true", help="a server of its own, not SQLite")
+GIVEN = OPTIONS.parse_args() if __name__ == "__main__" else OPTIONS.parse_args([])
+
 os.environ["EVALSITE_DATA"] = tempfile.mkdtemp(prefix="evalsite-benchmark-")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres  # noqa: E402
 
-CLUSTER = Postgres(durable=True) if "--postgres" in sys.argv else None
+CLUSTER = Postgres(durable=True) if GIVEN.postgres else None
 if CLUSTER is not None:
     CLUSTER.start()
     os.environ["DATABASE_URL"] = CLUSTER.create_database()

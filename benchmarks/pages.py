@@ -6,6 +6,7 @@ Processor time of the process that answers, on SQLite (see `benchmarks.visits`),
 Reports are made by a worker, which has loaded what jobs need with its first.
 """
 
+import argparse
 import json
 import os
 import resource
@@ -201,4 +202,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     main()

@@ -6,6 +6,7 @@ since the page was asked for, the least of three visits; the layout shift is the
 wide and on a phone, until nothing was asked of the network for half a second.
 """
 
+import argparse
 import functools
 import os
 from collections.abc import Iterator, Sequence
@@ -114,4 +115,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     main()

@@ -4,6 +4,7 @@
 memory what they have for themselves and their share of what they have in common (PSS).
 """
 
+import argparse
 import concurrent.futures
 import os
 import subprocess
@@ -117,5 +118,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     os.umask(0o077)
     main()

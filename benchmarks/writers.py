@@ -4,9 +4,9 @@
 "overtaken" is how many requests of others began later than one and were answered before it.
 """
 
+import argparse
 import os
 import statistics
-import sys
 import tempfile
 
 os.environ.setdefault("EVALSITE_DATA", tempfile.mkdtemp(prefix="evalsite-benchmark-"))
@@ -17,7 +17,6 @@ from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, mo
 from tests.support.material import small_material
 from tests.support.site import Site
 
-DEFAULTS = ("8", "60")
 ROUND = {
     "measure": "DCG@10",
     "budget": 1000,
@@ -53,7 +52,11 @@ def judged(settings: str, people: int, judgments: int) -> list[Assessor]:
 
 
 def main() -> None:
-    people, judgments = map(int, [*sys.argv[1:], *DEFAULTS[len(sys.argv) - 1 :]])
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("people", nargs="?", type=int, default=8)
+    options.add_argument("judgments", nargs="?", type=int, default=60, help="of each")
+    given = options.parse_args()
+    people, judgments = given.people, given.judgments
     for name, settings in SETTINGS.items():
         crowd = judged(settings, people, judgments)
         seconds = [second for person in crowd for second in person.seconds]
