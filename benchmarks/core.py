@@ -8,9 +8,9 @@ Every figure is a median of processor seconds of one thread. The pool is in memo
 worker after its first recompute, and so is what follows from pool and design alone
 (`core.data.kept`); "first" is the first recompute, which works that out, and "next" one after
 one more batch, whose sampled pairs are new; of adaptive batches that worker has worked out ahead
-what no judgment is in, which counts as planning. Nothing that depends on a judgment is kept from
-one repetition to the next, but for the models by which batches of adaptive rounds were planned:
-these are stored, and stay what they were whatever is corrected.
+what no judgment is in, which has a figure of its own. Nothing that depends on a judgment is kept
+from one repetition to the next, but for the models by which batches of adaptive rounds were
+planned: these are stored, and stay what they were whatever is corrected.
 """
 
 import os
@@ -250,24 +250,27 @@ def of_adaptive(
 ) -> Iterator[tuple[str, float]]:
     """An adaptive round: each of its batches is planned once, and after it all is estimated.
 
-    Planning includes what a worker works out ahead of the judgments of the batch.
+    What a worker works out ahead of the judgments of a batch is done when that is open.
     """
     size = -(-min(BUDGET, len(pool)) // ADAPTIVE_BATCHES)
     goal, budget = goals.absolute(*pool.runs), ADAPTIVE_BATCHES * size
     design = design_for(pool, goal, measures, "adaptive", min(budget, len(pool)), batch_size=size)
     drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, MAX_GRADE), seed="benchmark")
-    planning, after = [], []
+    planning, ahead, after = [], [], []
     while drawn.planned < drawn.batches:
         labels = one_judgment(drawn.sample, grades)
         start = time.process_time()
         drawn = drawn.extended(pool, labels=labels)
-        drawn.work_ahead(Scope.of(pool), tuple(measures))
         planning.append(time.process_time() - start)
+        start = time.process_time()
+        drawn.work_ahead(Scope.of(pool), tuple(measures))
+        ahead.append(time.process_time() - start)
         labels = two_judgments(drawn.sample, grades)
         work = partial(evaluate, pool, drawn, labels=labels, measures=measures, max_grade=MAX_GRADE)
         after.append(median_seconds(work, 1))
     pairs = f"{len(drawn.sample.pair):,} pairs in {drawn.batches} batches"
     yield f"planning, adaptive, {name}, the slowest batch ({pairs})", max(planning)
+    yield f"ahead of judgments, adaptive, {name}, the slowest batch ({pairs})", max(ahead)
     row = f"recompute, adaptive, {name}"
     yield f"{row}, after one more batch, 20 % two ({pairs})", statistics.median(after[-LAST:])
     yield f"{row}, after a correction, 20 % two ({pairs})", median_seconds(work, repetitions)

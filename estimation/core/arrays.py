@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
+import weakref
+from collections import deque
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -243,17 +245,27 @@ def _portable(array: NDArray[Any]) -> list[bytes | memoryview]:
     return [f"{little.dtype.str}{little.shape}".encode(), content]
 
 
+_LAST_DIGESTS: deque[tuple[weakref.ref[NDArray[Any]], bytes]] = deque(maxlen=8)
+
+
 def array_digest(array: NDArray[Any], known: Digests = ()) -> bytes:
     """Return the SHA-256 of an array as this machine has it, which is not copied for that.
 
-    `known` are digests of frozen arrays: that of one of these very arrays is not worked out again.
+    `known` are digests of frozen arrays: that of one of these very arrays is not worked out again,
+    nor that of one of the last ones that were asked for.
     """
     for each, digest in known:
         if each is array:
             return digest
+    for told, digest in tuple(_LAST_DIGESTS):
+        if told() is array:
+            return digest
     state = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     state.update(np.ascontiguousarray(array).data)
-    return state.digest()
+    digest = state.digest()
+    if not array.flags.writeable:
+        _LAST_DIGESTS.append((weakref.ref(array), digest))
+    return digest
 
 
 def order_of(*keys: IntArray) -> IntArray:

@@ -7,7 +7,12 @@ from estimation.core.data.labels import PairLabels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
-from estimation.core.estimates.topic_sums import TopicSums, totals_by_topic
+from estimation.core.estimates.topic_sums import (
+    JudgedSums,
+    TopicSums,
+    judged_sums,
+    totals_by_topic,
+)
 from estimation.core.measures.table import parse_measure
 from tests.core.ratio_pools import TOPICS, shuffled
 from tests.core.simulated_pools import simulated_pool
@@ -86,6 +91,32 @@ def test_the_variance_of_a_topic_is_what_samples_of_it_show(pool: Pool, grades: 
         expected += share * float(told[topic, 0])
     assert expected == pytest.approx(mean_square - value**2)
     assert expected > 0.0
+
+
+@pytest.mark.parametrize("name", ["DCG@5", "P@30", "RBP(p=0.8)"])
+def test_sums_that_are_kept_have_the_bits_of_others(pool: Pool, name: str) -> None:
+    measure, rng = parse_measure(name), np.random.default_rng(4)
+    pairs = np.flatnonzero(rng.random(len(pool)) < 0.3)
+    held = judged_sums(pool, measure, pairs)
+    assert isinstance(held, JudgedSums)
+    plain = TopicSums(held.weights, held.topic, held.topics)
+    for factors in (rng.normal(size=len(pairs)), rng.random(len(pairs)) * (pairs % 9 == 0)):
+        for power in (1, 2):
+            one, other = (sums.of(factors, power=power) for sums in (held, plain))
+            assert one.shape == (len(pool.topics), len(pool.runs))
+            assert np.array_equal(one, other)
+
+
+def test_what_is_judged_is_told_of_the_pairs_that_were_asked_for(pool: Pool) -> None:
+    """It is kept, for these very pairs and measures."""
+    dcg, precision = (parse_measure(name) for name in ("DCG@5", "P@30"))
+    few, many = np.arange(0, len(pool), 7), np.arange(0, len(pool), 2)
+    found = [judged_by_topic(pool, *asked) for asked in (([dcg], few), ([precision], few))]
+    found += [judged_by_topic(pool, *asked) for asked in (([dcg], many), ([dcg], few))]
+    totals = [int(each[0].sum()) for each in found]
+    assert totals[0] == totals[3]
+    assert totals[0] < totals[1]
+    assert totals[0] < totals[2]
 
 
 @pytest.mark.parametrize(("name", "last"), [("RBP(p=0.5)", 60), ("RBP(p=0.8)", 80), ("P@7", 7)])

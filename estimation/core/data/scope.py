@@ -94,6 +94,10 @@ class Scope:
         origin[self.place] = np.arange(len(self.place))
         return frozen(origin)
 
+    def places(self, pairs: IntArray) -> IntArray:
+        """Return where some of the N pairs stand."""
+        return pairs if self.is_sampled else self.place[pairs]
+
     def spread(self, numbers: FloatArray, rest: float = 0.0) -> FloatArray:
         """Return N numbers at the places of their pairs, and the rest at the others, shape (M,)."""
         if self.is_sampled:

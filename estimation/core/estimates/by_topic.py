@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import array_digest, frozen
+from ..data.kept import kept
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
@@ -33,6 +36,11 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
     pairs : ndarray of int64
         The judged pairs of the pool.
     """
+    key = array_digest(pairs), tuple(measures)
+    return kept(pool.kept, "judged by topic", key, lambda: _judged_by_topic(pool, measures, pairs))
+
+
+def _judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) -> list[IntArray]:
     entry, number = pool.entries_of(pairs)
     runs, topics = len(pool.runs), len(pool.topics)
     cell = np.repeat(pool.topic[pairs].astype(np.int64) * runs, number)
@@ -42,7 +50,7 @@ def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) ->
         if (key := _counted(pool, each)) not in found:
             counted = cell[_counts(pool, each, entry)]
             found[key] = np.bincount(counted, minlength=topics * runs).reshape(topics, runs)
-    return [found[_counted(pool, each)] for each in measures]
+    return [frozen(found[_counted(pool, each)]) for each in measures]
 
 
 def _counted(pool: Pool, measure: Measure) -> Hashable:

@@ -123,7 +123,7 @@ class Drawn:
             return self
         return replace(
             self,
-            pair=scope.place[self.pair],
+            pair=scope.places(self.pair),
             inclusion=scope.spread(self.inclusion),
             expected=scope.spread(self.expected),
             belief=None if self.belief is None else scope.spread(self.belief),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
 
-MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 60 MB, most of past batches
+MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 96 MB, most of past batches
 MOST_RANKS = 8_000_000  # of entries that are kept with a pool, 64 MB
 _entries, _number = attrgetter("weights.nnz"), attrgetter("nnz")
 
@@ -52,13 +52,8 @@ class TopicSums:
         sums = column_sums(self._cells, entries, number=self.topics * runs)
         return sums.reshape(self.topics, runs)
 
-    def squares(self, factors: FloatArray) -> FloatArray:
-        """Return the sum of the squares of factors, (n,), times weights, shape (topics, k)."""
-        some, number = self._filled
-        entries = np.square(self.weights.data * np.repeat(factors[some], number))
-        runs = self.weights.shape[1]
-        sums = column_sums(self._cells, entries, number=self.topics * runs)
-        return sums.reshape(self.topics, runs)
+    def work_ahead(self) -> None:
+        """Work out what sums take beside the factors, where that is kept."""
 
     def many_first(self) -> tuple[IntArray, SparseMatrix]:
         """Return the pairs, those of many runs first, and their weights, for sums of products.
@@ -82,12 +77,37 @@ class TopicSums:
         return np.asarray(first + self.weights.indices, dtype=np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedSums(TopicSums):
+    """The same where they are kept and asked for often, of factors of which few are 0."""
+
+    def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:
+        """Return the same; the terms of a sum stand beside one another."""
+        rows = self.by_cell
+        if power != 1:
+            rows = sparse.csr_array((rows.data**power, rows.indices, rows.indptr), rows.shape)
+        return np.asarray(rows @ factors, dtype=np.float64).reshape(self.topics, -1)
+
+    def work_ahead(self) -> None:
+        """Turn the weights round."""
+        _ = self.by_cell
+
+    @cached_property
+    def by_cell(self) -> SparseMatrix:
+        """The weights turned round, a row for each topic and run, (topics k, n)."""
+        runs = self.weights.shape[1]
+        place, shape = (self._cells, self.weights.indptr), (len(self.topic), self.topics * runs)
+        cells = sparse.csr_array((self.weights.data, *place), shape=shape)
+        return cells.T.tocsr()
+
+
 def judged_sums(pool: Pool, measure: Measure, pairs: IntArray) -> TopicSums:
     """Return sums of the weights of all judged pairs, in which no label is: they are kept."""
 
     def work() -> TopicSums:
         weights = weights_of(pool, measure, pairs, wanted=np.ones(len(pairs), dtype=np.bool_))
-        return TopicSums(weights, pool.topic[pairs].astype(np.int64), len(pool.topics))
+        sums = JudgedSums if weights.nnz <= MOST_ENTRIES else TopicSums
+        return sums(weights, pool.topic[pairs].astype(np.int64), len(pool.topics))
 
     key = measure, array_digest(pairs)
     return kept(pool.kept, "judged sums", key, work, most=MOST_ENTRIES, size=_entries)

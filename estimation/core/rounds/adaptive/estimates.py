@@ -80,7 +80,7 @@ def estimate_totals(
     corrected = judged.on_label * labels.mean - find * at_batch
     estimated = predicted[0].copy()
     estimated[pairs] += corrected
-    place = scope.place[pairs]
+    place = scope.places(pairs)
     sums = judged_sums(pool, measure, place)
     of_runs = sums.weights
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
@@ -128,10 +128,10 @@ def variance_by_topic(
     scope, weights, at, measure, pairs, labels
         As there.
     """
-    sums, judged = judged_sums(scope.pool, measure, scope.place[pairs]), weights.of_judged(pairs)
+    sums, judged = judged_sums(scope.pool, measure, scope.places(pairs)), weights.of_judged(pairs)
     moved = judged.on_find * (labels.mean - weights.by_mean[at][1, pairs])
     if judged.all_open:
-        return sums.squares(_alone(judged, moved))
+        return sums.of(_alone(judged, moved) ** 2, power=2)
     parts, topic = _parts(scope, weights, pairs, sums.weights, moved)
     once = np.ones(parts.shape[0])
     return TopicSums(parts, topic, len(scope.pool.topics)).of(once, power=2)
@@ -152,7 +152,7 @@ def _parts(
     """
     judged = weights.of_judged(pairs)
     opened = judged.opened
-    topic = scope.pool.topic[scope.place[pairs]].astype(np.int64)
+    topic = scope.pool.topic[scope.places(pairs)].astype(np.int64)
     alone = of_runs.copy()
     alone.data *= np.repeat(_alone(judged, moved), np.diff(alone.indptr))
     named = weights.batch[pairs] * len(scope.pool.topics) + topic

@@ -162,7 +162,7 @@ def estimate_ratio(
     labels = levels_reached(rows, len(pairs), measure, also=frame.levels)
     estimated, missed = estimated_reach(frame, weights, labels, pairs)
     uncertain = 1.0 - weights.chance[pairs]
-    places, topics = scope.place[pairs], len(pool.topics)
+    places, topics = scope.places(pairs), len(pool.topics)
     topic = pool.topic[places].astype(np.int64)
     squares = np.zeros_like(estimated)
     squares[:, pairs] = uncertain * missed**2

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...estimates.by_topic import judged_by_topic
 from ...estimates.drawn import Drawn
 from ...estimates.topic_sums import judged_sums
 from ...inference.looked_at import looked_at
@@ -66,12 +67,13 @@ class Sampled:
 
     def work_ahead(self) -> None:
         """Work out and keep what estimates of sums of gains take of it."""
-        pool, place = self.scope.pool, self.scope.place[self.pairs]
+        pool, place = self.scope.pool, self.scope.places(self.pairs)
+        judged_by_topic(pool, self.measures, place)
         for at, measure in enumerate(self.measures):
             if measure.family != "gain":
                 continue
             self.weights.predicted_totals(self.scope, at, measure)
-            judged_sums(pool, measure, place)
+            judged_sums(pool, measure, place).work_ahead()
             looked_at(pool, self.over, measure)
             self.reach.effective_sample_size(measure)
 

@@ -126,7 +126,7 @@ def at_outlook(
     levels, gain, expected = reach_expected(scope, measure, outlook)
     labels = by_levels(rows, len(pairs), gain, outlook.grades[1:][levels])
     reach = expected.copy()
-    reach[:, scope.place[pairs]] = labels.reach
+    reach[:, scope.places(pairs)] = labels.reach
     spread = scope.spread(weights.spread)
     of_model = np.minimum(levels, weights.reach.shape[1] - 1)
     missed = weights.on_find[pairs] * (labels.reach - weights.reach[1, of_model][:, pairs])
@@ -138,7 +138,7 @@ def at_outlook(
     nothing = chance_of_nothing(tangent.frame, reach[0])
     nothing[pool.topic[scope.place[pairs[labels.reach[0] > 0.0]]]] = 0.0
     at = AtOutlook(tangent, spread, *moments, nothing)
-    limited = _limited(at, measure, labels, pool.topic[scope.place[pairs]].astype(np.int64))
+    limited = _limited(at, measure, labels, pool.topic[scope.places(pairs)].astype(np.int64))
     smooth = at
     if measure.name == "Rprec":
         missing = expected * (1.0 - predicted) ** 2 + (1.0 - expected) * predicted**2
