@@ -10,5 +10,13 @@ def seconds_of(cluster: Postgres | None) -> float:
     if cluster is None or cluster.process is None:
         return 0.0
     server = psutil.Process(cluster.process.pid)
-    times = [each.cpu_times() for each in [server, *server.children(recursive=True)]]
-    return float(sum(each.user + each.system for each in times))
+    return sum(map(_seconds, [server, *server.children(recursive=True)]))
+
+
+def _seconds(process: psutil.Process) -> float:
+    """Of a process, which may have ended since it was listed: the server vacuums by itself."""
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import column_sums, pieces
+from ..arrays import array_digest, column_sums, pieces
 from ..data.entries import counted_entries, weights_of
 from ..data.kept import kept
 from ..data.pool_ranks import total_weights
@@ -32,7 +32,7 @@ from .in_common import in_common
 from .intervals import ROUNDING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from ..arrays import FloatArray, IntArray, SparseMatrix
     from ..data.labels import PairLabels
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 400_000  # of pairs that are not judged: where they have more, nobody looks
 AT_ONCE = 20_000  # entries that are compared pair by pair before it is seen whether to go on
 MOST_KEPT = 4  # measures of which weights by topic are kept with a pool
+MOST_IN_COMMON = 1_000_000  # numbers of every two runs that are kept with it, 8 MB
 
 
 def least_differences(
@@ -109,27 +110,24 @@ def as_far_as_certain(margin: FloatArray, difference: FloatArray, surely: FloatA
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """The pairs that are not judged, and the weight of each run on those of each topic, (T, k)."""
+    """The pairs that are not judged, and the weight of each run on those of each topic, (T, k).
+
+    No judgment is in what is worked out of them, so that it is kept with the pool: `key` is by
+    which pairs.
+    """
 
     pool: Pool
     measure: Measure
     pairs: IntArray
     weight: FloatArray
+    key: Hashable
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, judged: IntArray, left: IntArray) -> _Left:
         """Weights are added up over those of the two that are fewer."""
-        by_topic = partial(_by_topic, pool, measure)
-        if len(left) < len(judged):
-            return cls(pool, measure, left, by_topic(left))
-        every = kept(
-            pool.kept,
-            "weights by topic",
-            measure,
-            lambda: by_topic(np.arange(len(pool))),
-            most=MOST_KEPT,
-        )
-        return cls(pool, measure, left, np.maximum(every - by_topic(judged), 0.0))
+        key = measure, array_digest(judged)
+        work = partial(_left_by_topic, pool, measure, judged, left)
+        return cls(pool, measure, left, kept(pool.kept, "left", key, work, most=MOST_KEPT), key)
 
     def gained(self, ahead: FloatArray) -> FloatArray | None:
         """Return the sum of max(0, w_j - w_i) over the pairs; None if nothing ahead outruns it.
@@ -146,13 +144,18 @@ class _Left:
             one, other, least = one[open_], other[open_], least[open_]
             if not len(one):
                 return None
-            part = in_common(_weights(self.pool, self.measure, pairs))
+            part = self._in_common(topics, pairs)
             exact = self.weight[topics].sum(axis=0)[other] - part[one, other]
             least += exact - self._at_least(topics, one, other)
             common += part
         missing = self.weight.sum(axis=0)
         np.fill_diagonal(common, missing)
         return np.asarray(np.maximum(missing - common, 0.0), dtype=np.float64)
+
+    def _in_common(self, topics: slice, pairs: IntArray) -> FloatArray:
+        work = lambda: in_common(_weights(self.pool, self.measure, pairs))  # noqa: E731
+        key = self.key, topics.start
+        return kept(self.pool.kept, "in common", key, work, most=MOST_IN_COMMON, size=np.size)
 
     def _at_least(self, topics: slice, one: IntArray, other: IntArray) -> FloatArray:
         weight = self.weight[topics]
@@ -167,6 +170,15 @@ class _Left:
         for first, stop in zip(starts, [*starts[1:], len(part)], strict=True):
             begin = ends[first - 1] if first else 0
             yield slice(first, stop), self.pairs[begin : ends[stop - 1]]
+
+
+def _left_by_topic(pool: Pool, measure: Measure, judged: IntArray, left: IntArray) -> FloatArray:
+    by_topic = partial(_by_topic, pool, measure)
+    if len(left) < len(judged):
+        return by_topic(left)
+    work = lambda: by_topic(np.arange(len(pool)))  # noqa: E731
+    every = kept(pool.kept, "weights by topic", measure, work, most=MOST_KEPT)
+    return np.maximum(every - by_topic(judged), 0.0)
 
 
 def _by_topic(pool: Pool, measure: Measure, pairs: IntArray) -> FloatArray:
