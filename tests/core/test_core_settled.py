@@ -110,6 +110,24 @@ def test_a_pool_of_many_topics_by_plain_loops() -> None:
     assert np.all(found <= np.subtract.outer(truth, truth))
 
 
+def test_what_is_kept_with_a_pool_is_of_the_pairs_that_are_judged() -> None:
+    """Asked in any order a pool says what a new one says."""
+    kept, grades = simulated_pool()
+    rng, grades = np.random.default_rng(12), np.minimum(grades, MAX_GRADE)
+    judged = [np.flatnonzero(rng.random(len(kept)) < share) for share in (0.9, 0.95, 0.99)]
+    measures = [parse_measure(name) for name in ("DCG@10", "P@10")]
+    seen = 0
+    for which in (0, 1, 2, 0, 1, 1):
+        for measure in measures:
+            asked = measure, judged[which], np.where(which == 1, MAX_GRADE - grades, grades)
+            told, fresh = least_of(kept, *asked), least_of(simulated_pool()[0], *asked)
+            assert (told is None) == (fresh is None)
+            if told is not None and fresh is not None:
+                seen += 1
+                assert np.array_equal(told, fresh)
+    assert seen >= 6
+
+
 def test_who_forgets_what_is_not_judged_is_wrong() -> None:
     """The twin takes unjudged documents for useless, and calls the worse run the better one."""
     pool, grades = simulated_pool()
