@@ -50,8 +50,7 @@ class Case:
 
     def __init__(self, pool: Pool | None = None, *, grade: int | None = None, **options) -> None:
         self.pool = pool_of(RUNS) if pool is None else pool
-        rng, pairs = np.random.default_rng(3), len(self.pool)
-        self.grades = rng.choice(BEST + 1, size=pairs, p=(0.55, 0.2, 0.15, 0.1))
+        self.grades = grades_of(self.pool)
         if grade is not None:
             self.grades[:] = grade
         given = {"budget": 60, "batches": 4, "max_grade": BEST, "measure": DCG}
@@ -73,12 +72,18 @@ class Case:
         return publish(self.pool, self.drawn, batches=batches, **settings)
 
 
+def grades_of(pool: Pool) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.choice(BEST + 1, size=len(pool), p=(0.55, 0.2, 0.15, 0.1))
+
+
 def with_predictions() -> Case:
-    """Of two: one says something of every pair, the other now and then."""
+    """Of two: one tells much of every pair, the other nothing, now and then."""
     pool = pool_of(RUNS)
     rng = np.random.default_rng(4)
     some = np.where(rng.random(len(pool)) < 0.3, rng.normal(size=len(pool)), np.nan)
-    return Case(predicted=np.stack([rng.random(len(pool)), some], axis=1))
+    much = grades_of(pool) + 0.2 * rng.random(len(pool))
+    return Case(predicted=np.stack([much, some], axis=1), budget=120)
 
 
 def with_costs() -> Case:

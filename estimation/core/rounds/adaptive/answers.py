@@ -24,7 +24,6 @@ from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
 from .ratios import estimate_ratio
-from .sampled import Sampled, weighed_before
 from .slopes import at_outlook
 from .state import FAMILIES, AdaptiveState
 
@@ -37,14 +36,13 @@ if TYPE_CHECKING:
     from .batch_weights import BatchWeights
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
+    from .sampled import Sampled
     from .slopes import SteadySlopes
 
 ESTIMATOR = "ad"
 
 
-def answer_of_batches(
-    frame: AdaptiveFrame, state: AdaptiveState, scope: Scope, asked: Asked
-) -> Evaluation:
+def answer_of_batches(sampled: Sampled, asked: Asked) -> Evaluation:
     """Estimate the runs of a scope from all batches of a state.
 
     Raises
@@ -54,13 +52,14 @@ def answer_of_batches(
     LabelError
         If a drawn pair has no judgment.
     """
+    frame, state = sampled.frame, sampled.state
     for measure in asked.measures:
         if measure.family not in FAMILIES:
             raise MeasureError(f"{measure} is not estimated from adaptive rounds")
         if measure.family == "ratio" and frame.topic_minimum > 1.0:
             raise MeasureError(f"{measure} is not estimated from adaptive rounds by topics")
     rows = _rows(frame, state, asked)
-    question = _Question.of(Sampled(frame, state, scope, asked.measures), asked, rows)
+    question = _Question.of(sampled, asked, rows)
     return Evaluation(
         batches=state.batches,
         judged_pairs=len(state.pair),
@@ -72,16 +71,15 @@ def answer_of_batches(
     )
 
 
-def variance_of_topics(
-    frame: AdaptiveFrame, state: AdaptiveState, scope: Scope, asked: Asked, measure: Measure
-) -> FloatArray:
+def variance_of_topics(sampled: Sampled, asked: Asked, measure: Measure) -> FloatArray:
     """Split the sampling variance of values under a sum of gains by topic, shape (T, k).
 
     See `estimates.variance_by_topic`; `asked` as for `answer_of_batches`.
     """
-    rows, found = _rows(frame, state, asked), weighed_before(frame, state, measure)
+    state, found = sampled.state, sampled.weighed_before(measure)
+    rows = _rows(sampled.frame, state, asked)
     return variance_by_topic(
-        scope,
+        sampled.scope,
         found.weights,
         found.measures.index(measure),
         measure=measure,

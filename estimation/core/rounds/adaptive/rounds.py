@@ -183,7 +183,8 @@ class AdaptiveRound(DrawnRound):
         model, race = self.learned(frame, labels), None
         if model is not None and self.design.goal.kind == "winner":
             asked = Asked(labels, (self.design.measure,), self.design.max_grade)
-            found = answer_of_batches(frame, self.sample, Scope.of(pool), asked).results[0]
+            sampled = Sampled(frame, self.sample, Scope.of(pool), asked.measures)
+            found = answer_of_batches(sampled, asked).results[0]
             race = race_of(found, self.design.goal, negligible=negligible)
         return self._planned(frame, model, race)
 
@@ -244,21 +245,20 @@ class AdaptiveRound(DrawnRound):
 
         Judgments of the planned batches must be complete.
         """
-        return answer_of_batches(self._frame_of(scope), self.sample, scope, asked)
+        return answer_of_batches(self._sampled(scope, asked.measures), asked)
 
     def work_ahead(self, scope: Scope, measures: tuple[Measure, ...]) -> None:
         """Work out and keep what `answer` takes of the planned batches, and no judgment is in."""
-        Sampled(self._frame_of(scope), self.sample, scope, measures).work_ahead()
+        self._sampled(scope, measures).work_ahead()
 
     def variance_by_topic(self, scope: Scope, asked: Asked, measure: Measure) -> FloatArray:
         """Split the sampling variance of values under a sum of gains by topic, shape (T, k)."""
-        frame = self._frame_of(scope)
-        return variance_of_topics(frame, self.sample, scope, asked, measure)
+        return variance_of_topics(self._sampled(scope, (measure,)), asked, measure)
 
-    def _frame_of(self, scope: Scope) -> AdaptiveFrame:
+    def _sampled(self, scope: Scope, measures: tuple[Measure, ...]) -> Sampled:
         if scope.sampled is None:
             raise AdaptiveError("adaptive rounds can only be estimated from with their pool")
-        return self.design.frame(scope.sampled)
+        return Sampled(self.design.frame(scope.sampled), self.sample, scope, measures)
 
 
 def _random_numbers(pool: Pool, seed: str) -> FloatArray:

@@ -48,6 +48,10 @@ class Sampled:
         """What the batches count every pair for."""
         return weighed(self.frame, self.state, self.measures).weights
 
+    def weighed_before(self, measure: Measure) -> Weighed:
+        """The same of one measure, perhaps as it was found with others."""
+        return weighed_before(self.frame, self.state, measure)
+
     @property
     def planned(self) -> Drawn:
         """What the design alone would have drawn."""
