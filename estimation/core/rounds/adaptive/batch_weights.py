@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .sampling import DrawnBatch, Openness
 
 MOST_AT_ONCE = 3_000_000  # pairs of batches that are added up together
-AT_ONCE = 8192
+AT_ONCE = 1 << 13  # pairs of which all sums stand in a processor's cache
 LEAST: FloatArray = frozen(np.full(AT_ONCE, np.finfo(np.float64).tiny))  # in the place of 0
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
