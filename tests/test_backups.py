@@ -89,6 +89,35 @@ def test_a_copy_that_lacks_files_is_no_whole_backup(
         backups.restore(tmp_path, say=str)
 
 
+def test_a_file_that_is_removed_while_rows_are_written_is_in_the_backup(
+    tmp_path: Path, settings: Any
+) -> None:
+    """As with its campaign, which the rows still have."""
+    stored = factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv").file.name
+
+    def say(line: str) -> None:
+        if line.endswith("judging.User"):
+            (Path(settings.MEDIA_ROOT) / stored).unlink()
+
+    backups.back_up(tmp_path, say=say)
+    assert (tmp_path / "files" / stored).read_bytes() == b"1\tTitle\n"
+
+
+def test_a_file_that_is_removed_before_it_is_copied_fails_no_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv")
+    copy = shutil.copy2
+
+    def too_late(path: Path, into: Path) -> None:
+        path.unlink()
+        copy(path, into)
+
+    monkeypatch.setattr(shutil, "copy2", too_late)
+    backups.back_up(tmp_path, say=str)
+    assert backups._manifest(tmp_path)["files"] == {"number": 0, "bytes": 0}
+
+
 def test_a_file_that_a_desktop_left_keeps_no_backup_from_being_restored(tmp_path: Path) -> None:
     stored = factories.stored(factories.campaign(), b"1\tTitle\n", name="topics.tsv").file.name
     backups.back_up(tmp_path, say=str)

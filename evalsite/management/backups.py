@@ -2,9 +2,10 @@
 
 The rows are those of one moment (a read transaction), one compressed file of lines for each table,
 and mean the same to SQLite and PostgreSQL: restoring into the other one is how a site moves. Files
-are named by their content and never change, so that copying them after the rows misses none.
-The manifest, with the digest of every file of rows and how many files there are, is written last: a
-folder without it is no backup. Sessions, running work and what Django makes by itself are left out.
+are named by their content and never change. They are copied before the rows, which may name what is
+removed meanwhile, and after them, what came meanwhile. The manifest, with the digest of every file
+of rows and how many files there are, is written last: a folder without it is no backup. Sessions,
+running work and what Django makes by itself are left out.
 """
 
 import contextlib
@@ -64,16 +65,19 @@ def back_up(folder: Path, *, say: Callable[[str], object] = print) -> None:
 
 def _fill(folder: Path, say: Callable[[str], object]) -> None:
     tables: dict[str, Any] = {}
+    media = Path(settings.MEDIA_ROOT)
+    _copy(media, folder / FILES)
     with _one_moment():
         made, applied = datetime.now(UTC).isoformat(), _applied()
         for table in _tables():
             label = table._meta.label
             tables[label] = _write(table, folder / ROWS / f"{label}.jsonl.gz")
             say(f"{tables[label]['rows']:>10,} {label}")
-    copied = _copy(Path(settings.MEDIA_ROOT), folder / FILES)
-    say(f"{copied:>10,} files")
+    _copy(media, folder / FILES)
+    size = _size(folder / FILES)
+    say(f"{size['number']:>10,} files")
     facts = {"format": FORMAT, "evalsite": settings.VERSION, "made": made}
-    facts |= {"migrations": applied, "tables": tables, "files": _size(folder / FILES)}
+    facts |= {"migrations": applied, "tables": tables, "files": size}
     manifest = json.dumps(facts, indent=1)
     draft = folder / f"{MANIFEST}.draft"
     draft.write_text(manifest, "utf-8")
@@ -187,14 +191,16 @@ def _row(table: Table, fields: Iterable["Field[Any, Any]"], values: list[Any]) -
 
 
 def _copy(source: Path, target: Path) -> int:
+    """Those of a folder that the other one lacks; one that goes meanwhile is named by nobody."""
     files = _whole(source)
     for path in files:
         into = target / path.relative_to(source)
         into.parent.mkdir(parents=True, exist_ok=True)
         if not into.exists():
             draft = into.with_name(f".{into.name}")  # what ended halfway is not taken for a file
-            shutil.copy2(path, draft)
-            draft.replace(into)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy2(path, draft)
+                draft.replace(into)
     return len(files)
 
 
