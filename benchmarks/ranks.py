@@ -2,6 +2,7 @@
 
     python -m benchmarks.ranks                    every cell, from EVALSITE_TEST_DATA
     python -m benchmarks.ranks --cell trec8 --trials 400
+    python -m benchmarks.ranks --method adaptive --predicted    with grades of a modeled machine
     python -m benchmarks.ranks --ties             narrower rules, where runs are truly tied
 
 Widths are means over runs and trials of the number of possible ranks, of other rules as a share of
@@ -30,7 +31,7 @@ tied, it is too small.
 import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +39,7 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
+from benchmarks.judgments.material import noisy_machine
 from estimation.core.arrays import FloatArray
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.multiplicity import holm, largest_deviates
@@ -91,6 +93,12 @@ class Cell:
         )
         exact = true_covariance(setting) if method == "poisson" else None
         return cls(setting, method, Truth.of(setting.truth()), exact)
+
+    def predicted(self) -> "Cell":
+        """The same with predicted grades, whose correlation with the true ones is .6."""
+        pool, grades, best = self.setting.pool, self.setting.grades, self.setting.max_grade
+        said = noisy_machine(pool, grades, max_grade=best, seed="2026")
+        return replace(self, setting=replace(self.setting, predicted=said))
 
     def results(self, trials: int) -> Iterator[Any]:
         """What is told in each trial: a `MeasureResult`."""
@@ -256,6 +264,7 @@ def main() -> None:
     parser.add_argument("--cell", default="", help="part of a cell's name")
     parser.add_argument("--goal", default="ranking", choices=["ranking", "absolute", "pair"])
     parser.add_argument("--method", default="poisson", choices=["poisson", "adaptive"])
+    parser.add_argument("--predicted", action="store_true", help="adaptive: a machine's grades")
     parser.add_argument("--ties", action="store_true", help="narrower rules, where runs are tied")
     given = parser.parse_args()
     if given.ties:
@@ -267,6 +276,7 @@ def main() -> None:
         told = f"{name} {measure} {budget}"
         if given.cell in told:
             cell = Cell.of(data / name, measure, given.goal, given.method, budget)
+            cell = cell.predicted() if given.predicted else cell
             print(f"{told:26} {line(cell, given.trials)}", flush=True)
 
 

@@ -78,3 +78,26 @@ def test_a_run_of_which_nothing_was_found_reaches_as_far_as_its_pairs_that_are_l
 def test_where_many_are_missed_intervals_are_long_enough() -> None:
     missed = Missed(np.diag([40.0 * 0.01]), np.array([0.1]))
     assert missed.least_reach(confidence=0.95) == [0.0]
+
+
+def test_a_difference_that_missed_documents_may_make_is_no_verdict() -> None:
+    """Two documents between two of 20 runs whose errors are one and the same.
+
+    The least error allows for as many standard errors as 190 unlike differences take, and verdicts
+    on these take 1.96.
+    """
+    runs, document = 20, 0.1
+    value = np.append([2.0 * document], np.zeros(runs - 1))
+    shared = 1e-9 * np.multiply.outer(np.arange(runs), np.arange(runs)).astype(float)
+    missed = Missed(np.diag(0.02 * document**2 * np.ones(runs)), np.full(runs, document))
+    beyond = missed.beyond(confidence=0.95)
+    assert beyond[0, 1] == pytest.approx((2.0 + 0.5 - 0.04) * document)
+    given = {
+        "covariance": shared,
+        "df": np.full((runs, runs), 1e6),
+        "tags": tuple(f"{run:02}" for run in range(runs)),
+        "least": missed.least_errors(confidence=0.95),
+    }
+    assert rank_runs(value, **given).verdicts[0, 1] == 1, "the twin"
+    assert not rank_runs(value, **given, beyond=beyond).verdicts.any()
+    assert rank_runs(1.5 * value, **given, beyond=beyond).verdicts[0, 1:].all()

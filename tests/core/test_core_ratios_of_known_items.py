@@ -5,13 +5,16 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.inference import ratio_outlook, second_order
+from estimation.core.inference import ratio_knowledge, ratio_outlook, second_order
+from estimation.core.inference.looks import Look
+from estimation.core.inference.unknown import all_known
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.evaluation import evaluate
 from estimation.research.simulation import true_values
-from tests.core.test_core_adaptive import played
+from tests.core.test_core_adaptive import labels_of, played
 from tests.core.test_core_adaptive_ratios import AP, RPREC, plan_of
 
 TOPICS, DOCUMENTS, RUNS, DEPTH = 50, 40, 6, 15
@@ -86,6 +89,35 @@ def test_where_one_document_is_there_topics_count_as_much_as_is_expected_of_them
     monkeypatch.setattr(ratios, "share_at_most", lambda nothing, _measure: 1.0 - nothing)
     monkeypatch.setattr(second_order, "LEAST_TOPICS", 10**9)
     assert shares_held(*known_items, measure, judged=judged)[1] < least - 0.02
+
+
+# ----------------------------------------------------------------- before anything is found
+
+
+def held_at_first_looks(pool: Pool, grades: np.ndarray, measure: Measure) -> float:
+    """How many values are where it is told, known or not, after each of three batches of six."""
+    truth = true_values(pool, grades=grades, measure=measure)
+    plan, held = plan_of(pool, measure, budget=60, batches=10), []
+    for trial in range(TRIALS):
+        drawn = AdaptiveRound.begin(pool, plan, seed=f"f{trial}")
+        for number in (1, 2, 3):
+            labels = labels_of(drawn.sample.pair, grades)
+            look = Look(number, 10)
+            given = {"labels": labels, "measures": [measure], "max_grade": 3, "look": look}
+            shown = evaluate(pool, drawn, batches=number, **given).results[0].estimate
+            held.append((shown.low <= truth) & (truth <= shown.high))
+            drawn = drawn.extended(pool, labels=labels)
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize("measure", [AP, parse_measure("nDCG@10"), RPREC], ids=str)
+def test_values_of_which_nothing_was_found_can_be_all_that_values_can(
+    known_items: tuple, measure: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin goes by errors, which are shares of a value that is 0."""
+    assert held_at_first_looks(*known_items, measure) > 0.98
+    monkeypatch.setattr(ratio_knowledge, "_reasons", lambda some: all_known(*some.shape))
+    assert held_at_first_looks(*known_items, measure) < 0.9
 
 
 # ------------------------------------------------------------ one run, nearly all of it judged

@@ -38,27 +38,40 @@ class Missed:
     step: FloatArray
     left: FloatArray | None = None
 
-    def least_errors(self, *, confidence: float) -> FloatArray:
-        """Return standard errors below which no difference is told, shape (k, k).
+    def beyond(self, *, confidence: float) -> FloatArray:
+        """Return what differences must be beyond for a verdict, shape (k, k).
 
         Where nearly everything is judged, two runs differ in few pairs that may have been missed,
         and each of these is hardly relevant: the expected variance is next to 0, and a normal
         distribution gives next to no chance to what one relevant pair more would change. But of
         thousands of differences some are hit. How many are missed is about Poisson; so many
         beyond the expected number as all but a share `1 - confidence` of the trials have at most,
-        over all differences, must not turn a tie into a verdict.
+        over all differences, must not turn a tie into a verdict, however small its standard error.
         """
-        runs = len(self.step)
-        error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
+        error = self._error_of_one(confidence)
         first, second, step, expected = self._of_pairs()
         number = share_of(expected, of=step**2)
         some = np.flatnonzero(-np.expm1(-number) > error)
         number, step = number[some], step[some]
-        beyond = poisson_quantiles(1.0 - error, number) + 0.5 - number
-        of_two = beyond * step / normal_quantile(confidence=1.0 - error)
-        least = np.zeros((runs, runs))
-        least[first[some], second[some]] = least[second[some], first[some]] = of_two
-        return least
+        of_two = (poisson_quantiles(1.0 - error, number) + 0.5 - number) * step
+        beyond = np.zeros_like(self.squares)
+        beyond[first[some], second[some]] = beyond[second[some], first[some]] = of_two
+        return beyond
+
+    def least_errors(self, *, confidence: float) -> FloatArray:
+        """Return standard errors that those of differences are at least, shape (k, k).
+
+        With these, as many pairs as make `beyond` are as seldom missed as a normal distribution has
+        it. By themselves they are not enough: where differences go together, verdicts take fewer
+        standard errors than these allow for (`multiplicity.largest_deviates`).
+        """
+        seldom = normal_quantile(confidence=1.0 - self._error_of_one(confidence))
+        return self.beyond(confidence=confidence) / seldom
+
+    def _error_of_one(self, confidence: float) -> float:
+        """The error of each difference, if that of all is shared out evenly."""
+        runs = len(self.step)
+        return (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
 
     def least_margins(self, *, confidence: float) -> FloatArray:
         """Return half widths that those of single differences are at least, shape (k, k).

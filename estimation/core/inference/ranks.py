@@ -85,6 +85,7 @@ def rank_runs(
     finds: FloatArray | None = None,
     freedom: float | None = None,
     least: FloatArray | None = None,
+    beyond: FloatArray | None = None,
     least_margin: FloatArray | None = None,
     unknown: Reasons | None = None,
     few: BoolArray | None = None,
@@ -125,6 +126,8 @@ def rank_runs(
         Of whole topics; see there.
     least : ndarray of float64, shape (k, k), optional
         Standard errors that those of differences are not taken to be below for verdicts.
+    beyond : ndarray of float64, shape (k, k), optional
+        What differences must be beyond for a verdict, symmetric: what was missed may make as much.
     least_margin : ndarray of float64, shape (k, k), optional
         Half widths that those of differences, each taken alone, are at least.
     unknown : ndarray of int8, shape (k, k), optional
@@ -163,6 +166,10 @@ def rank_runs(
     else:
         margin = np.maximum(bound.below(confidence), bound.above(confidence))
         single = guaranteed_p_values(certain, bound)
+    if beyond is not None:
+        no_verdict = min(1.0, 2.0 * (1.0 - confidence))
+        within = np.abs(certain) <= beyond
+        single = np.where(within, np.maximum(single, no_verdict), single)
     if surely is not None:
         settled = (surely > 0.0) & (difference > 0.0) & (unknown == Reason.KNOWN)
         single = np.where(settled | settled.T, 0.0, single)

@@ -117,6 +117,7 @@ class Comparison:
             finds=shown.finds,
             freedom=shown.freedom,
             least=shown.difference_least,
+            beyond=shown.difference_beyond,
             least_margin=shown.difference_margin,
             df=shown.difference_df,
             unknown=shown.difference_unknown,

@@ -108,6 +108,8 @@ class EstimatorResult:
         Of whole topics: degrees of freedom of the covariance; see `uncertainty.Pooled`.
     difference_least : ndarray of float64, shape (k, k), or None
         Standard errors that those of differences are at least (`missed.Missed`).
+    difference_beyond : ndarray of float64, shape (k, k), or None
+        What differences must be beyond for a verdict, whatever their errors (likewise).
     difference_margin : ndarray of float64, shape (k, k), or None
         Half widths that those of differences, each taken alone, are at least (likewise).
     difference_bound : Bound or None
@@ -131,6 +133,7 @@ class EstimatorResult:
     finds: FloatArray | None = None
     freedom: float | None = None
     difference_least: FloatArray | None = None
+    difference_beyond: FloatArray | None = None
     difference_margin: FloatArray | None = None
     difference_bound: Bound | None = None
     noise: FloatArray | None = None

@@ -69,12 +69,13 @@ def with_intervals(
     student = student_intervals(
         found.value, variance=variance, df=np.diag(degrees), confidence=confidence
     )
-    low, high, margins, reach = student.low, student.high, None, np.zeros(runs)
+    low, high, margins, beyond, reach = student.low, student.high, None, None, np.zeros(runs)
     if found.missed is not None:
         reach = found.missed.least_reach(confidence=confidence)
         high = np.maximum(high, found.value + reach)
         low = np.minimum(low, found.value - reach) if is_ratio else low
         margins = found.missed.least_margins(confidence=confidence)
+        beyond = found.missed.beyond(confidence=confidence)
     unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (reach == 0.0) & (not is_census)
     highest = np.maximum(largest, found.value)
     return EstimatorResult(
@@ -88,6 +89,7 @@ def with_intervals(
         unknown=all_known(runs),
         difference_unknown=all_known(runs, runs),
         difference_least=_least_errors(found, inexact, confidence),
+        difference_beyond=beyond,
         difference_margin=margins,
     )
 

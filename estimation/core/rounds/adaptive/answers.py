@@ -298,9 +298,9 @@ def unseen_of_batches(
     open_pairs = known & (missing.weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
         return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
-    left = replace(rows, factor=rows.weight * open_pairs)
-    covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * moments[1]])
-    missed = missed_of([(left, moments)], of_left)
+    left, beyond = replace(rows, factor=rows.weight * open_pairs), expected.beyond
+    covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * beyond[1]])
+    missed = missed_of([(left, beyond)], of_left)
     return Unseen(covariance, find, doubt, lost, missed, usual)
 
 
@@ -319,6 +319,9 @@ class _Expected:
 
     squares: FloatArray
     sides: tuple[_Side, _Side]
+    beyond: (
+        FloatArray  # by how much a pair is better, if it is; its square, if it is worse too; cube
+    )
 
     @classmethod
     def of(cls, missing: Missing, outlook: Outlook, pairs: IntArray) -> _Expected:
@@ -338,6 +341,6 @@ class _Expected:
                     moved = moved * left
                     np.add.reduce(moved, out=side[power, piece])
         counted = np.stack([once, spread, cubes])
-        return cls(
-            missing.expected(outlook, pairs), (_Side(*counted * gains), _Side(*counted * losses))
-        )
+        sides = _Side(*counted * gains), _Side(*counted * losses)
+        beyond = np.stack([gains[0], gains[1] + losses[1], gains[2]])
+        return cls(missing.expected(outlook, pairs), sides, beyond)
