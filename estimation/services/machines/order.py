@@ -12,6 +12,7 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray, column_sums
 from estimation.core.data.pool import Pool
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.sampling.designs import Design
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.plans import NAMED
@@ -71,6 +72,8 @@ def _sizes(judge: MachineJudge) -> tuple[Pool, FloatArray, str]:
             design = None if pool.is_of_preferences else designing.design_of(row, pool)
         except UserError:
             continue
+        if isinstance(design, AdaptivePlan):
+            design = design.design  # from which the first batch is drawn
         if isinstance(design, Design):
             return pool, design.size, f"by the design of round {row.number} ({row.measure})"
     _, pool = pools.ensure(judge.campaign)
