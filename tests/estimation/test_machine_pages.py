@@ -10,7 +10,7 @@ from django.urls import reverse
 from estimation import machine_rows
 from estimation.machine_findings import findings_on
 from estimation.models import MachineAnswer, MachineJudge, Prediction, Round
-from estimation.services import rounds
+from estimation.services import pools, rounds
 from estimation.services.machines import prompts
 from judging.models import Campaign, User
 from tests.support import chat, evaluation, factories, rest
@@ -160,6 +160,16 @@ def test_agreement_with_people_is_told_with_its_interval_and_worth(
     assert "The machine is more lenient than people" in shown
     assert "Its grades are worth about" in shown
     assert 'class="chart confusion"' in shown
+
+
+@pytest.mark.slow
+def test_its_grades_are_worth_no_more_judgments_than_there_are_pairs(
+    campaign: Campaign, stub: Chat
+) -> None:
+    judge = judged_with(campaign, stub, budget=50, batch_size=50, extra_share=0.0)
+
+    worth, (_, pool) = judge.agreement["worth"], pools.ensure(campaign)
+    assert 0 < worth["judgments"] <= len(pool) - worth["of"]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ and beside it theirs, among themselves, for the same pairs. Nothing of this goes
 or an estimate: it is read by people.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from django.db import transaction
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.agreement import GradeAgreement, agreement, judgments_worth
+from estimation.core.estimates.agreement import GradeAgreement, agreement
 from estimation.core.labels.alpha import reliability
 from estimation.core.labels.ratings import OneAgainstOthers
 from estimation.core.rounds.rounds import PairRound
@@ -32,6 +32,7 @@ from estimation.services.agreement_facts import (
     interval,
     ratings_of,
 )
+from estimation.services.machines.worth import worth_without_replacement
 from estimation.services.pair_weights import pair_weights
 from estimation.services.round_labels import RoundLabels
 from judging.services import jobs
@@ -150,13 +151,11 @@ def _worth(found: Judged, pairs: int) -> dict[str, Any]:
         return {"unsaid": f"It can be said of sums of gains only, and {measure} is none."}
     if pairs < FEWEST:
         return {"unsaid": f"It can be said once {FEWEST} pairs that it graded are judged."}
-    helped = replace(found.collection, predictions=found.grades)
-    result = helped.evaluate(found.pool, measures=[measure]).results[0]
-    plain, corrected = result.estimators["ht"], result.estimators["di"]
-    sampled = len(found.collection.sampled)
-    worth = judgments_worth(sampled, without=plain.se**2, having=corrected.se**2)
-    if not np.isfinite(worth) or (plain.unknown > 0).all():
+    worth = worth_without_replacement(found.collection, measure, found.grades)
+    if not np.isfinite(worth):
         return {"unsaid": "Too little is known of the runs of this round to say it."}
+    sampled = len(found.collection.sampled)
+    worth = min(worth, float(len(found.pool) - sampled))
     return {"judgments": worth, "of": sampled, "measure": str(measure)}
 
 
