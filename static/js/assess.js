@@ -264,10 +264,17 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id === "desk" || event.detail.target?.id === "desk") {
     window.scrollTo(0, 0);
     arrive();
-    /* The button that was pressed is gone, and the keyboard would begin anew at the head of the page. */
-    if (document.activeElement === document.body) find("document")?.focus({ preventScroll: true });
+    if (document.activeElement === document.body) takeKeyboard();
   }
 });
+
+/* The button that was pressed is gone, and the keyboard would begin anew at the head of the page:
+   it goes to the document, or to what is said where there is none. */
+function takeKeyboard() {
+  const place = find("document") ?? document.querySelector(".desk-idle h1");
+  if (!place.hasAttribute("tabindex")) place.tabIndex = -1;
+  place.focus({ preventScroll: true });
+}
 
 /* An empty queue looks again by itself where somebody sees it: soon at first, then less and less
    often, and not all desks at the same moment. Whoever comes back, or presses a key, sees at once. */

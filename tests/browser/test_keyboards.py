@@ -113,6 +113,21 @@ def test_colors_of_the_system(chromium: Watched, campaign: Organizer) -> None:
     expect(other).to_have_css("outline-style", "none")
 
 
+def test_a_desk_with_nothing_to_judge_has_the_keyboard(page: Page, campaign: Organizer) -> None:
+    """It fell back to the head of the page, and nobody heard why there was no document."""
+    begin(page, campaign)
+    page.locator(".grade-button").first.focus()
+    assert campaign.api.post(f"{campaign.base}pause/").status == 200
+    page.keyboard.press("Enter")
+    expect(page.locator(".desk-idle h1")).to_be_focused()
+    page.keyboard.press("Tab")
+    look = page.get_by_role("link", name="Look again")
+    expect(look).to_be_focused()
+    campaign.open()
+    page.keyboard.press("Enter")
+    expect(page.locator("#document")).to_be_focused()
+
+
 def replace(page: Page) -> None:
     """As when new numbers have arrived."""
     page.locator("#live-body").evaluate("body => body.dataset.old = true")
