@@ -46,6 +46,11 @@ TITLE_READ = 1000
 ROW = re.compile(r"\s*\|.*\|$|.*\S\t")
 ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
+SEEN = re.compile(
+    r"[^\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""A sign that is drawn: no blank, nor what only joins, parts, turns or varies others."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def marked(text: str, topic: Topic) -> SafeString:
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
     """The lines between blank lines; in one pass, as the text may be long and hostile."""
-    for blank, lines in groupby(text.splitlines(), key=lambda line: not line.strip()):
+    for blank, lines in groupby(text.splitlines(), key=lambda line: not SEEN.search(line)):
         if not blank:
             yield [line.rstrip() for line in lines]
 

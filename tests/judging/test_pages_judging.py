@@ -384,6 +384,16 @@ def test_a_missing_text_is_said() -> None:
     assert "was not uploaded" in text_of(desk().look())
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff \u2060", "\u00ad\n\n\u200e", "\u2800\u3164"])
+def test_a_text_of_which_nothing_is_seen_is_told_to_be_none(unseen: str) -> None:
+    """An assessor cannot tell a blank page from one that did not load."""
+    anna = desk("a", topics=1)
+    add_document(anna.campaign, "a", text=unseen)
+    assert "This document has no text." in text_of(anna.look())
+    parted = blocks(f"One.\n{unseen}\nT{unseen}wo.", Topic(title="none"))
+    assert next(block.html for block in parted) == "One."
+
+
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [
@@ -430,7 +440,7 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
 
 @pytest.mark.slow
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("text", ["\n ", " ", "a\n\n"])
+@pytest.mark.parametrize("text", ["\n ", " ", "a\n\n", "\u200b"])
 def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
     topic = Topic(title="a " * 50_000)
     assert growth(lambda size: list(blocks(text * size + "x", topic)), 20_000) < LINEAR
