@@ -1,10 +1,8 @@
 """Texts on the judging page: paragraphs as meant, topic terms marked, everything escaped."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 
 from django import template
@@ -12,37 +10,12 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from judging.models import Topic
+from judging.terms import Terms, terms_of
 
 register = template.Library()
 
-
-def _marks() -> str:
-    """Accents and vowel signs, which belong to the letter before them, as ranges for a pattern."""
-    marks = [
-        sign for sign in map(chr, range(0x300, 0xFE30)) if unicodedata.category(sign)[0] == "M"
-    ]
-    ranges: list[list[str]] = []
-    for sign in marks:
-        if ranges and ord(sign) == ord(ranges[-1][1]) + 1:
-            ranges[-1][1] = sign
-        else:
-            ranges.append([sign, sign])
-    return "".join(f"{first}-{last}" for first, last in ranges)
-
-
-LETTER = rf"[\w{_marks()}]"
-WORD = re.compile(rf"\w(?:{LETTER}|['’-])*")
-COMMON_WORDS = """
-a about after all an and any are as at be been between but by can could do does for from had has
-have how i if in into is it its may not of on or our over should so such than that the their them
-then there these they this those to under up use used using was we were what when where which while
-who whom whose why will with would you your
-"""
-STOP_WORDS = frozenset(COMMON_WORDS.split())
-ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
 WRAPPED_LINE = 40
 ARROWS = {"ArrowLeft": "←", "ArrowRight": "→"}
-TITLE_READ = 1000
 ROW = re.compile(r"\s*\|.*\|$|.*\S\t")
 ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
@@ -70,17 +43,17 @@ def key_name(key: str) -> str:
 @register.filter
 def blocks(text: str, topic: Topic) -> Iterator[Passage]:
     """The text's paragraphs, with the words of the topic's title marked."""
-    pattern = _pattern(topic.title)
+    terms = terms_of(topic.title)
     for lines in _paragraphs(text):
         kind = _kind(lines)
         shown = "\n".join(lines)
-        yield Passage(kind, _marked(shown if kind == "code" else shown.strip(), pattern))
+        yield Passage(kind, _marked(shown if kind == "code" else shown.strip(), terms))
 
 
 @register.filter
 def marked(text: str, topic: Topic) -> SafeString:
     """One line of text, with the words of the topic's title marked."""
-    return _marked(text, _pattern(topic.title))
+    return _marked(text, terms_of(topic.title))
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
@@ -99,38 +72,14 @@ def _kind(lines: list[str]) -> str:
     return "prose" if wrapped and not any(map(ITEM.match, lines[1:])) else "lines"
 
 
-@lru_cache(maxsize=256)
-def _pattern(title: str) -> re.Pattern[str] | None:
-    """Finds the title's words and their near inflections; None if it has only stop words."""
-    words = (word.casefold() for word in WORD.findall(title[:TITLE_READ]))
-    stems = sorted({_stem(word) for word in words if word not in STOP_WORDS and len(word) > 1})
-    if not stems:
-        return None
-    alternatives = "|".join(re.escape(stem) + _tail(stem) for stem in stems)
-    return re.compile(rf"(?<!{LETTER})(?:{alternatives})(?!{LETTER})", re.IGNORECASE)
+def _marked(text: str, terms: Terms) -> SafeString:
+    return mark_safe("".join(_pieces(text, terms)))  # noqa: S308  (every piece is escaped)
 
 
-def _stem(word: str) -> str:
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word.removesuffix(ending)
-    return word
-
-
-def _tail(stem: str) -> str:
-    return LETTER + "{0,3}" if len(stem) >= 4 else "s?"
-
-
-def _marked(text: str, pattern: re.Pattern[str] | None) -> SafeString:
-    if pattern is None:
-        return conditional_escape(text)
-    return mark_safe("".join(_pieces(text, pattern)))  # noqa: S308  (every piece is escaped)
-
-
-def _pieces(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+def _pieces(text: str, terms: Terms) -> Iterator[str]:
     end = 0
-    for match in pattern.finditer(text):
-        yield conditional_escape(text[end : match.start()])
-        yield format_html("<mark>{}</mark>", match.group())
-        end = match.end()
+    for start, stop in terms.found(text):
+        yield conditional_escape(text[end:start])
+        yield format_html("<mark>{}</mark>", text[start:stop])
+        end = stop
     yield conditional_escape(text[end:])
