@@ -19,6 +19,11 @@ ARROWS = {"ArrowLeft": "←", "ArrowRight": "→"}
 ROW = re.compile(r"\s*\|.*\|$|.*\S\t")
 ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
+PIECE = 10_000
+"""Characters of a passage at most: browsers lay one out in its length squared."""
+PIECES = re.compile(
+    rf".{{1,{PIECE}}}\Z|.{{1,{PIECE - 1}}}\n|.{{1,{PIECE - 1}}}[\s。]|.{{1,{PIECE}}}", re.DOTALL
+)
 SEEN = re.compile(
     r"[^\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -41,13 +46,13 @@ def key_name(key: str) -> str:
 
 
 @register.filter
-def blocks(text: str, topic: Topic) -> Iterator[Passage]:
+def blocks(text: str, topic: Topic | None = None) -> Iterator[Passage]:
     """The text's paragraphs, with the words of the topic's title marked."""
-    terms = terms_of(topic.title)
+    terms = terms_of(topic.title if topic else "")
     for lines in _paragraphs(text):
         kind = _kind(lines)
-        shown = "\n".join(lines)
-        yield Passage(kind, _marked(shown if kind == "code" else shown.strip(), terms))
+        for shown in PIECES.findall("\n".join(lines)):
+            yield Passage(kind, _marked(shown.rstrip() if kind == "code" else shown.strip(), terms))
 
 
 @register.filter

@@ -29,6 +29,7 @@ PLACES = {
     "its text": f'<div class="sheet">{passage("prose")}</div>',
     "lines of it": f'<div class="sheet">{passage("lines")}</div>',
     "the page of a document": '<article class="prose reading"><h2>{}</h2></article>',
+    "its text there": f'<article class="prose reading">{passage("prose")}</article>',
     "a grade": '<button class="grade-button"><span class="name">{}</span></button>',
     "what it means": '<button class="grade-button"><span class="meaning">{}</span></button>',
     "what it means in the guide": '<dl class="facts"><dd>{}</dd></dl>',

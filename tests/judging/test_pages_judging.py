@@ -27,6 +27,7 @@ from judging.services import campaigns, members
 from judging.templatetags.assessing import blocks, marked
 from tests.support import factories
 from tests.support.growth import LINEAR, growth
+from tests.support.pages import address
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 HTMX = {"HX-Request": "true"}
@@ -438,12 +439,37 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text", ["x" * 35_000, "\u05d7\u05d9 " * 12_000, "- a\n" * 9_000 + "b" * 9_999]
+)
+def test_a_long_line_is_shown_in_passages(text: str) -> None:
+    """Browsers took seconds for one from left to right, and a minute for one of a megabyte in
+    Hebrew: they lay out each in its length squared."""
+    anna = desk("a", topics=1)
+    document = add_document(anna.campaign, "a", text=text)
+    organizer = Client()
+    organizer.force_login(anna.campaign.created_by)
+    there = {
+        "document": organizer.get(address("document-detail", anna.campaign, document.pk)),
+        "pair": organizer.get(address("pair-detail", anna.campaign, Pair.objects.get().pk)),
+        "desk": anna.look(),
+    }
+    for page in there.values():
+        passages = re.findall(r'<div class="text-[^>]*>([^<]*)</div>', text_of(page))
+        assert max(map(len, passages)) <= 10_000
+        assert "".join("".join(passages).split()) == "".join(text.split())
+
+
 @pytest.mark.slow
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("text", ["\n ", " ", "a\n\n", "\u200b"])
+@pytest.mark.parametrize("text", ["\n ", " ", "a\n\n", "\u200b", "a\n", "-" * 9_999 + "\n"])
 def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
     topic = Topic(title="a " * 50_000)
-    assert growth(lambda size: list(blocks(text * size + "x", topic)), 20_000) < LINEAR
+
+    def shown(size: int) -> object:
+        return list(blocks(text * (size // len(text)) + "x", topic))
+
+    assert growth(shown, 60_000) < LINEAR
 
 
 def test_the_first_page_offers_work_where_there_is_some() -> None:
