@@ -308,3 +308,14 @@ function enliven() {
 
 for (const moment of ["htmx:afterSettle", "htmx:oobAfterSwap"]) document.addEventListener(moment, enliven);
 enliven();
+
+/* What choices buy is said in the sentence of the draw, once it has changed, and not figure by figure. */
+const sentence = () => document.getElementById("preview")?.dataset.announce ?? "";
+let said = sentence();
+
+document.addEventListener("htmx:afterSettle", () => {
+  const now = sentence();
+  if (now === "" || now === said) return;
+  document.getElementById("announce").textContent = now;
+  said = now;
+});

@@ -73,6 +73,28 @@ def test_a_budget_that_was_just_typed_is_shown_before_it_is_drawn(
     assert (row["state"], row["budget"]) == ("drawn", 40)
 
 
+def test_what_a_choice_buys_is_said_in_one_sentence(
+    demo: Site, page: Page, planned: Planned
+) -> None:
+    """All figures, notices and tables of it were read out whenever one number had changed."""
+    sign_in(page, demo, "organizer")
+    page.goto(planned.page)
+    expect(page.locator(".draw-sentence")).to_contain_text("About 60 pairs of")
+    said = page.get_by_role("status").and_(page.locator("#announce"))
+    expect(said).to_be_empty()
+    page.get_by_role("spinbutton", name="Budget").fill("40")
+    page.get_by_label("Measure", exact=True).focus()
+    expect(page.locator(".draw-sentence")).to_contain_text("About 40 pairs of")
+    expect(said).to_have_text(page.locator(".draw-sentence").inner_text())
+    live = page.locator(":is([aria-live], [role=status], [role=alert]):visible")
+    lengths = [len(words) for words in live.all_inner_texts()]
+    assert max(lengths) < 400
+    page.get_by_label("Measure", exact=True).fill("nonsense")
+    page.get_by_role("spinbutton", name="Budget").focus()
+    expect(page.get_by_role("alert").last).to_contain_text("One of your choices is not possible")
+    expect(said).to_contain_text("About 40 pairs of")
+
+
 def test_a_wrong_field_takes_the_button_away_until_it_is_mended(
     demo: Site, page: Page, planned: Planned
 ) -> None:
