@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import pyotp
@@ -86,8 +87,9 @@ def set_up_codes(*, user: User, token: str, code: str) -> list[str]:
         row = _locked(user)
         if row.factors.filter(kind=CODES).exists():
             raise UserError("codes_there", "Codes are set up already.", status=409)
+        name = free_name(row, "Authenticator app")
         factor = SecondFactor.objects.create(
-            user=row, kind=CODES, name="Authenticator app", secret=_sealed(secret), counter=step
+            user=row, kind=CODES, name=name, secret=_sealed(secret), counter=step
         )
         return added(factor)
 
@@ -112,6 +114,16 @@ def lock_for_another(user: User) -> User:
         message = f"An account has at most {MOST_FACTORS} second factors. Remove one first."
         raise UserError("too_many_factors", message, status=409)
     return row
+
+
+def free_name(user: User, name: str) -> str:
+    """The name, with a number where another factor of the account has it, under its lock.
+
+    It is not refused: the device keeps a passkey already when its name comes here.
+    """
+    taken = {each.casefold() for each in user.factors.values_list("name", flat=True)}
+    names = chain([name[:100]], (f"{name[:90]} ({number})" for number in count(2)))
+    return next(each for each in names if each.casefold() not in taken)
 
 
 def remove(*, factor: SecondFactor, by: User) -> None:

@@ -78,8 +78,8 @@ def begin_adding(user: User) -> tuple[Options, State]:
     return dict(options)["publicKey"], {**state, "user": user.pk}
 
 
-def add(*, user: User, name: str, state: State | None, answer: Any) -> list[str]:
-    """Keeps the new passkey; returns recovery codes if there were none.
+def add(*, user: User, name: str, state: State | None, answer: Any) -> tuple[str, list[str]]:
+    """Keeps the new passkey; returns its name, and recovery codes if there were none.
 
     Raises UserError ``passkey_wrong``, ``too_many_factors`` or ``passkey_taken`` (409).
     """
@@ -94,7 +94,7 @@ def add(*, user: User, name: str, state: State | None, answer: Any) -> list[str]
                 factor = SecondFactor.objects.create(
                     user=row,
                     kind=factors.PASSKEY,
-                    name=name[:100],
+                    name=factors.free_name(row, name),
                     secret=base64.b64encode(data).decode(),
                     credential=_digest(data.credential_id),
                     counter=found.counter,
@@ -102,7 +102,7 @@ def add(*, user: User, name: str, state: State | None, answer: Any) -> list[str]
         except IntegrityError:
             message = "This passkey is set up already."
             raise UserError("passkey_taken", message, status=409) from None
-        return factors.added(factor)
+        return factor.name, factors.added(factor)
 
 
 def begin_asking(user: User | None) -> tuple[Options, State]:

@@ -84,12 +84,14 @@ def add_passkey(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             state, answer = sign_in.challenge(request), sign_in.answered(request)
-            name = form.cleaned_data["name"]
-            fresh = passkeys.add(user=user, name=name, state=state, answer=answer)
+            asked = form.cleaned_data["name"]
+            name, fresh = passkeys.add(user=user, name=asked, state=state, answer=answer)
         except UserError as error:
             blame(form, error)
         else:
             messages.success(request, f"The passkey “{name}” opens your account from now on.")
+            if name != asked:
+                messages.info(request, f"You have one that is called “{asked}” already.")
             return _list(request, User.objects.get(pk=user.pk), fresh)
     options, state = passkeys.begin_adding(user)
     request.session[sign_in.CHALLENGE] = {"state": state, "since": time.time()}

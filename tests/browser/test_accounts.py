@@ -155,6 +155,21 @@ REPLAY = """async () => {
 """Sends what a passkey said once more: with no challenge, and after another one."""
 
 
+def test_a_second_passkey_of_one_name_has_a_number(named: Site, page: Page) -> None:
+    named.add_users("fay")
+    session, first = device(page)
+    give_password(page, named, "fay")
+    add_passkey(page, named, "The key")
+    expect(page.get_by_text("“The key” opens your account")).to_be_visible()
+    session.send("WebAuthn.removeVirtualAuthenticator", {"authenticatorId": first})
+    device(page)
+    add_passkey(page, named, "The key")
+    expect(page.get_by_text("“The key (2)” opens your account")).to_be_visible()
+    expect(page.get_by_text("You have one that is called “The key” already.")).to_be_visible()
+    names = page.locator("tbody th")
+    expect(names).to_have_text(["The key", "The key (2)"])
+
+
 def test_what_a_passkey_said_is_taken_once_and_in_its_session(named: Site, page: Page) -> None:
     named.add_users("dora")
     device(page)

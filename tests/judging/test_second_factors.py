@@ -116,6 +116,22 @@ def test_nothing_is_set_up_before_a_code_fits(anna: User) -> None:
     assert not anna.has_second_factor
 
 
+def test_no_two_factors_have_one_name(anna: User) -> None:
+    """Who has lost a device would remove the other one."""
+    for name, given in (
+        ("Phone", "Phone"),
+        ("phone", "phone (2)"),
+        ("Phone (2)", "Phone (2) (2)"),
+        ("authenticator app", "authenticator app"),
+        ("x" * 100, "x" * 100),
+        ("X" * 100, f"{'X' * 90} (2)"),
+    ):
+        assert factors.free_name(anna, name) == given
+        SecondFactor.objects.create(user=anna, kind="passkey", name=given, credential=given)
+    set_up(anna)
+    assert anna.factors.get(kind="codes").name == "Authenticator app (2)"
+
+
 def test_a_draft_is_of_one_person_and_of_this_hour(anna: User, monkeypatch: Any) -> None:
     draft, ben = factors.draft(user=anna), User.objects.create_user("ben")
     with pytest.raises(UserError, match="too long"):
