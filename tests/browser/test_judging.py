@@ -165,6 +165,14 @@ def test_with_large_text_on_a_phone(demo: Site, fresh: Organizer, chromium: Watc
             expect(phone.locator(part)).to_have_css("position", "static")
 
 
+def test_a_document_is_printed_on_wide_paper(demo: Site, page: Page, fresh: Organizer) -> None:
+    """Of a long one Chromium printed nothing, as the page was as high as a window there too."""
+    begin(page, demo, fresh)
+    page.locator(".sheet > div").first.evaluate("e => e.append('A sentence more. '.repeat(5000))")
+    for size in ({"format": "A4", "landscape": True}, {"format": "A3"}):
+        assert page.pdf(**size).startswith(b"%PDF")
+
+
 def test_without_javascript(demo: Site, fresh: Organizer, chromium: Watched) -> None:
     with another(chromium, java_script_enabled=False) as plain:
         begin(plain, demo, fresh)
