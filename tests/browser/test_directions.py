@@ -1,5 +1,6 @@
 """Text that is written from right to left, as assessors read it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,21 @@ def passage(kind: str) -> str:
     return str(render_to_string("judging/_text.html", {"passages": passages}))
 
 
+def written(template: str, pattern: str, **values: str) -> str:
+    """A part of a template, filled."""
+    source = (Path(settings.BASE_DIR) / "templates" / template).read_text()
+    found = re.search(pattern, source)
+    assert found
+    return re.sub(r"{{ (\S+) }}", lambda name: values.get(name[1].split(".")[-1], "{}"), found[0])
+
+
+def styled(page: Page, content: str) -> None:
+    page.set_content(content)
+    for name in ("tokens", "base", "components", "assess"):
+        page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
+
+
+REPORT = "estimation/report_document.html"
 PLACES = {
     "title of a topic": '<section class="desk-topic"><h1>{}</h1></section>',
     "its narrative": '<section class="desk-topic"><div class="prose"><p>{}</p></div></section>',
@@ -33,6 +49,8 @@ PLACES = {
     "a grade": '<button class="grade-button"><span class="name">{}</span></button>',
     "what it means": '<button class="grade-button"><span class="meaning">{}</span></button>',
     "what it means in the guide": '<dl class="facts"><dd>{}</dd></dl>',
+    "what it means in a report": written(REPORT, r"<td[^>]*>{{ grade.meaning }}</td>"),
+    "a reason in a report": written(REPORT, r"<td[^>]*>{{ decision.reason }}</td>"),
     "a comment": '<blockquote class="prose">{}</blockquote>',
 }
 ENDS = """text => {
@@ -53,11 +71,32 @@ ENDS = """text => {
 def test_a_sentence_ends_on_the_side_to_which_it_is_read(page: Page, place: str) -> None:
     """Else the full stop of an Arabic one stands before its first word."""
     for text, leftwards in ((ARABIC, True), (ENGLISH, False)):
-        page.set_content(f"<html lang=en><main>{PLACES[place].format(text)}</main>")
-        for name in ("tokens", "base", "components", "assess"):
-            page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
+        shown = PLACES[place].format(text)
+        in_table = f"<table><tr>{shown}</table>" if shown.startswith("<td") else shown
+        styled(page, f"<html lang=en><main>{in_table}</main>")
         begin, end = page.evaluate(ENDS, text)
         assert (end < begin) == leftwards
+
+
+def test_a_number_after_a_title_is_no_part_of_it(page: Page) -> None:
+    heading = written("judging/norming_pair.html", r"<h1>.*?</h1>", title=ARABIC, topic_id="101")
+    styled(page, f"<html lang=en><main>{heading}</main>")
+    title, number = page.locator("h1 bdi").bounding_box(), page.locator("h1 span").bounding_box()
+    assert title
+    assert number
+    assert title["x"] + title["width"] <= number["x"]
+
+
+def test_the_stroke_before_the_name_of_a_campaign_is_no_part_of_it(page: Page) -> None:
+    """It stood behind a Hebrew one."""
+    styled(
+        page,
+        '<html lang=en><header class="site-head"><a class="brand"><span>evalsite</span></a>'
+        f'<a class="where">{ARABIC}</a></header>',
+    )
+    sign = "(e, at) => getComputedStyle(e, at).content"
+    assert "/" in page.locator(".brand").evaluate(sign, "::after")
+    assert page.locator(".where").evaluate(sign, "::before") == "none"
 
 
 def test_what_is_typed_begins_where_it_is_read_from(page: Page) -> None:
