@@ -1,6 +1,9 @@
 """The keyboard alone: whatever its layout, however large letters are, whatever is replaced."""
 
+from pathlib import Path
+
 import pytest
+from django.conf import settings
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DEMO, sign_in
@@ -112,6 +115,26 @@ def test_colors_of_the_system(chromium: Watched, campaign: Organizer) -> None:
     chosen, other = page.locator(".grade-button").nth(2), page.locator(".grade-button").nth(1)
     expect(chosen).not_to_have_css("outline-style", "none")
     expect(other).to_have_css("outline-style", "none")
+
+
+LEGENDS = """<svg><rect class="better"/><rect class="part-1"/></svg>
+<p class="legend"><i class="better">a</i><i class="key">b</i></p>
+<ul class="legend"><li class="part-1">c"""
+
+
+def test_legends_have_the_colors_of_their_charts_where_the_system_has_its_own(
+    chromium: Watched,
+) -> None:
+    """Charts keep theirs then, and of many runs the matrix has no signs beside its colors."""
+    page = chromium.new_page(forced_colors="active")
+    page.set_content(LEGENDS)
+    for name in ("tokens", "charts", "data"):
+        page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
+    of = "(e, [at, name]) => getComputedStyle(e, at)[name]"
+    accent = page.locator("rect.part-1").evaluate(of, [None, "fill"])
+    assert page.locator("i.better").evaluate(of, [None, "backgroundColor"]) == accent
+    assert page.locator("i.key").evaluate(of, [None, "borderTopColor"]) == accent
+    assert page.locator("li").evaluate(of, ["::before", "backgroundColor"]) == accent
 
 
 def test_a_desk_with_nothing_to_judge_has_the_keyboard(page: Page, campaign: Organizer) -> None:
