@@ -3,16 +3,18 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DEMO, sign_in
 from tests.support.browser import Watched
 from tests.support.crowd import Organizer
 from tests.support.material import small_material
-from tests.support.page_checks import overflow
+from tests.support.page_checks import broken_words, overflow
 from tests.support.site import PASSWORD, Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -152,6 +154,26 @@ def test_what_does_not_fit_on_a_phone_is_seen(chromium: Watched) -> None:
     phone = chromium.new_page(**PHONE)
     phone.set_content(WIDE)
     assert overflow(phone) > 150
+
+
+MANY = """<html lang=en><body class="judging"><main class="desk"><div class="desk-foot">
+<div class="grades"><div class="grade-buttons">{}</div></div><div class="desk-others">
+<a class="btn small">Skip</a><a class="btn small">Later</a><a class="btn small">Comment</a>"""
+BUTTON = """<button class="grade-button"><span class="number">{}</span><span class="name">{}</span>
+<span class="meaning">It says what was asked for, and nothing else.</span></button>"""
+NAMES = ("Not relevant", "Marginally relevant", "Partly relevant", "Relevant", "Highly relevant",
+         "Perfectly relevant", "Essential", "A duplicate")  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [1020, 1280, 1920])
+def test_names_of_many_grades_are_not_broken(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    buttons = [BUTTON.format(grade, name) for grade, name in enumerate(NAMES)]
+    page.set_content(MANY.format("".join(buttons)))
+    for name in ("tokens", "base", "components", "assess"):
+        page.add_style_tag(path=Path(settings.BASE_DIR) / f"static/css/{name}.css")
+    assert broken_words(page) == []
+    assert page.locator(".name").evaluate_all("all => all.every(e => e.offsetHeight < 50)")
 
 
 def test_with_large_text_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -> None:
