@@ -156,6 +156,23 @@ def test_what_does_not_fit_on_a_phone_is_seen(chromium: Watched) -> None:
     assert overflow(phone) > 150
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_whoever_has_a_long_name_finds_the_way_out(
+    demo: Site, chromium: Watched, width: int
+) -> None:
+    """As most names of invited people are addresses: they pushed it off the screen of a phone."""
+    name = f"{width}-maximilian.mustermann_{'w' * 60}@lehrstuhl.example"
+    demo.add_users(name, organizer=True, admin=True)
+    with another(chromium, **PHONE | {"viewport": {"width": width, "height": 700}}) as phone:
+        sign_in(phone, demo, name, PASSWORD)
+        for place in ("", f"c/{DEMO}/", "site/"):
+            phone.goto(f"{demo.url}/{place}")
+            assert overflow(phone) <= 0
+            way_out = phone.get_by_role("button", name="Sign out").bounding_box()
+            assert way_out
+            assert way_out["x"] + way_out["width"] <= width
+
+
 MANY = """<html lang=en><body class="judging"><main class="desk"><div class="desk-foot">
 <div class="grades"><div class="grade-buttons">{}</div></div><div class="desk-others">
 <a class="btn small">Skip</a><a class="btn small">Later</a><a class="btn small">Comment</a>"""
