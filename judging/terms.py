@@ -60,7 +60,7 @@ LONGEST = 3
 
 
 @dataclass(frozen=True)
-class Terms:
+class TitleTerms:
     """What is looked for: ``pattern`` finds words, and runs that may have some of the pieces."""
 
     pattern: re.Pattern[str] | None
@@ -91,14 +91,14 @@ class Terms:
 
 
 @lru_cache(maxsize=256)
-def terms_of(title: str) -> Terms:
+def terms_of(title: str) -> TitleTerms:
     """The title's words with their near inflections, and its pieces, without the common ones."""
     title = title[:TITLE_READ]
     words = (word.casefold() for word in WORD.findall(title))
     stems = sorted({_stem(word) for word in words if word not in STOP_WORDS and len(word) > 1})
     pieces = frozenset(_pieces(title)) - COMMON_PIECES
     ways = [*_words(stems), *_runs(pieces)]
-    return Terms(re.compile("|".join(ways), re.IGNORECASE) if ways else None, pieces)
+    return TitleTerms(re.compile("|".join(ways), re.IGNORECASE) if ways else None, pieces)
 
 
 def _words(stems: list[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from judging.models import Topic
-from judging.terms import Terms, terms_of
+from judging.terms import TitleTerms, terms_of
 
 register = template.Library()
 
@@ -77,11 +77,11 @@ def _kind(lines: list[str]) -> str:
     return "prose" if wrapped and not any(map(ITEM.match, lines[1:])) else "lines"
 
 
-def _marked(text: str, terms: Terms) -> SafeString:
+def _marked(text: str, terms: TitleTerms) -> SafeString:
     return mark_safe("".join(_pieces(text, terms)))  # noqa: S308  (every piece is escaped)
 
 
-def _pieces(text: str, terms: Terms) -> Iterator[str]:
+def _pieces(text: str, terms: TitleTerms) -> Iterator[str]:
     end = 0
     for start, stop in terms.found(text):
         yield conditional_escape(text[end:start])
