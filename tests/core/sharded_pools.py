@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from estimation.core.data.pool import Pool, build_pool
-from estimation.core.data.ranked_lists import rank_lines
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.shards.lines import judgment_lines, run_lines
 from estimation.core.shards.store import write_columns
 
@@ -47,15 +47,19 @@ def write_inputs(folder: Path, number: int = 3) -> list[Path]:
     return places
 
 
-def whole_pool() -> Pool:
-    """The pool of all lines, as one process makes it."""
+def whole_runs(depth: int | None = None) -> dict[str, RankedLists]:
+    """The lists of all lines, as one process has them."""
     topic, run, docno, score = some_lines()
-    runs = {
-        tag.decode(): rank_lines(NAMES[topic[rows]], docno[rows], score[rows])
+    return {
+        tag.decode(): rank_lines(NAMES[topic[rows]], docno[rows], score[rows], depth=depth)
         for code, tag in enumerate(TAGS.tolist())
         if len(rows := np.flatnonzero(run == code))
     }
-    return build_pool([name.decode() for name in NAMES.tolist()], runs, depth=DEPTH)
+
+
+def whole_pool() -> Pool:
+    """The pool of all lines, as one process makes it."""
+    return build_pool([name.decode() for name in NAMES.tolist()], whole_runs(), depth=DEPTH)
 
 
 def grades_of(pool: Pool) -> np.ndarray:

@@ -12,18 +12,27 @@ from estimation.core.data.labels import (
     pair_labels,
     select_rows,
 )
-from estimation.core.data.qrels import find_rows
+from estimation.core.data.qrels import Qrels, find_rows
 from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
 from estimation.core.estimates.terms import linear_terms
+from estimation.core.library.complete import evaluate_complete
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.designing import ShardedSample, draw_shards
 from estimation.core.shards.lines import judgment_lines
 from estimation.core.shards.running import SerialExecutor
 from estimation.core.shards.store import write_columns
-from estimation.core.shards.values import estimate_shards, evaluate_shards
+from estimation.core.shards.values import estimate_shards, evaluate_shards, judged_topics
 from estimation.research.simulation import true_topic_values, true_values
-from tests.core.sharded_pools import NAMES, NUMBERS, grades_of, whole_pool, write_judgments
+from tests.core.sharded_pools import (
+    DEPTH,
+    NAMES,
+    NUMBERS,
+    grades_of,
+    whole_pool,
+    whole_runs,
+    write_judgments,
+)
 from tests.core.test_core_shard_designs import sharded_design
 from tests.core.test_core_shards import built
 
@@ -55,6 +64,48 @@ def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -
         assert value.tobytes() == true_topic_values(pool, grades=grades, measure=measure).tobytes()
         one = true_values(pool, grades=grades, measure=measure)
         assert value.mean(axis=0).tobytes() == one.tobytes()
+
+
+def judged_apart(folder: Path) -> tuple[Path, Qrels]:
+    """Judgments that are not of the pool: of documents and a topic of no run; ten have none."""
+    pool, others = whole_pool(), 4 * len(NAMES)
+    inside = np.flatnonzero(pool.topic >= 10)
+    more = np.arange(4 * 10, others)
+    topics = np.append(NAMES, b"t99")
+    code = np.concatenate([pool.topic[inside], more // 4, [len(NAMES)]])
+    docno = np.concatenate([pool.docno[inside], [b"x%d" % (each % 4) for each in more], [b"d00"]])
+    grade = np.concatenate([grades_of(pool)[inside], more % 3, [1]])
+    place = folder / "apart"
+    lines = judgment_lines(topics=topics[10:], topic=code - 10, docno=docno, grade=grade)
+    write_columns(place, *lines)
+    return place, Qrels(topics[code], docno, grade)
+
+
+def test_topics_and_relevant_documents_are_those_of_the_judgments(tmp_path: Path) -> None:
+    """`evaluate_complete`, which is held against trec_eval, is of runs alone and knows no pool."""
+    place, qrels = judged_apart(tmp_path)
+    runs = whole_runs(depth=DEPTH)
+    expected = evaluate_complete(runs, qrels, measures=MEASURES).by_topic
+    bits = set()
+    for shards in (1, 2, 7):
+        pool = built(tmp_path, shards)
+        found = evaluate_shards(SerialExecutor(), pool, [place], measures=MEASURES)
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0.0)
+        bits.add(found.tobytes())
+    assert len(bits) == 1
+    assert judged_topics([place]) == qrels.topics
+    assert found.shape[1] == len(NAMES) - 9
+    assert not found[:, -1].any()
+
+
+def test_a_document_that_is_judged_twice_is_refused(folder: Path) -> None:
+    judgments = [folder / "judgments1", folder / "judgments0"]
+    with pytest.raises(
+        LabelError, match=r"document 'd\d\d' of topic 't\d\d' has several judgments"
+    ):
+        evaluate_shards(SerialExecutor(), built(folder, 2), judgments, measures=MEASURES[:1])
+    with pytest.raises(LabelError, match="no topic is judged"):
+        evaluate_shards(SerialExecutor(), built(folder, 2), [], measures=MEASURES[:1])
 
 
 @pytest.mark.slow

@@ -70,6 +70,42 @@ def test_the_files_do_not_depend_on_the_number_of_shards(files: Path, tmp_path: 
     assert 200 < len(sample) < 400
 
 
+RUN = """\
+a Q0 d1 1 9 r
+a Q0 d2 2 8 r
+a Q0 d3 3 7 r
+b Q0 d1 1 9 r
+b Q0 d4 2 8 r
+c Q0 d1 1 9 r
+"""
+QRELS = "a 0 d1 1\na 0 d3 2\na 0 d8 3\na 0 d9 0\nb 0 d1 1\nb 0 d7 2\nb 0 d8 1\n"
+OF_TREC_EVAL = {  # by pytrec_eval 0.5.11: no run returns d7 and d8, and c is not judged
+    "P@1": 1.0,
+    "AP": (0.5555555555555555 + 0.3333333333333333) / 2,
+    "Rprec": (0.6666666666666666 + 0.3333333333333333) / 2,
+    "nDCG@3": (0.42000399150792816 + 0.31939394323979897) / 2,
+}
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_values_are_those_of_trec_eval_beside_whatever_runs(
+    tmp_path: Path, others: bool, number: int
+) -> None:
+    (tmp_path / "r.run").write_text(RUN)
+    (tmp_path / "s.run").write_text("a Q0 d8 1 9 s\nb Q0 d7 1 9 s\nd Q0 d1 1 9 s\n")
+    (tmp_path / "qrels").write_text(QRELS)
+    runs = [tmp_path / f"{tag}.run" for tag in ("r", "s")[: 1 + others]]
+    asked = [each for measure in OF_TREC_EVAL for each in ("--measure", measure)]
+    said = shards(
+        tmp_path / "w", *runs, "--qrels", tmp_path / "qrels", "--shards", number, *asked
+    )  # fmt: skip
+    rows = [line.split("\t") for line in (tmp_path / "w" / "values.tsv").read_text().splitlines()]
+    found = {measure: float(value) for tag, measure, value in rows[1:] if tag == "r"}
+    assert found == pytest.approx(OF_TREC_EVAL, rel=1e-12)
+    assert "means over the 2 topics that are judged, of which runs return 2" in said
+
+
 def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.run").write_text("t01 Q0 d1 1 much r\n")
     with pytest.raises(CommandError, match=r"bad\.run:1: expected a finite number, found"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..arrays import BoolArray, BytesArray, IntArray
+    from .pool import Pool
     from .qrels import Qrels
 
 
@@ -50,6 +51,19 @@ class JudgedDocuments:
             name = f"document {docno[twice].decode()!r} of topic {topics[topic[twice]]!r}"
             raise LabelError(f"{name} has several judgments; complete evaluation takes one")
         return cls(topics, topic, docno, grade, known)
+
+
+def judged_in_pool(pool: Pool, qrels: Qrels) -> tuple[IntArray, JudgedDocuments]:
+    """Return the grade of each pair, -1 for none, and all judged documents, in the pool or not.
+
+    LabelError if a document of a topic has two judgments.
+    """
+    documents = JudgedDocuments.of(qrels, pool.topics)
+    grades = np.full(len(pool), -1, dtype=np.int64)
+    place = qrels.places(pool)
+    inside = (place >= 0) & (qrels.grade >= 0)
+    grades[place[inside]] = qrels.grade[inside]
+    return grades, documents
 
 
 def lists_of_runs(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..arrays import check_whole, refuse
-from ..data.judged_runs import JudgedDocuments, lists_of_runs
+from ..data.judged_runs import JudgedDocuments, judged_in_pool, lists_of_runs
 from ..data.judged_tops import PooledTops
 from ..data.labels import LabelError
 from ..data.pool import Pool
@@ -247,11 +247,7 @@ def _of_pool(
 ) -> CompleteEvaluation:
     known = None
     if isinstance(judged, Qrels):
-        documents = JudgedDocuments.of(judged, pool.topics)
-        grades = np.full(len(pool), -1, dtype=np.int64)
-        place = judged.places(pool)
-        inside = (place >= 0) & (judged.grade >= 0)
-        grades[place[inside]] = judged.grade[inside]
+        grades, documents = judged_in_pool(pool, judged)
         known = documents.topic, documents.grade
     else:
         grades = np.asarray(judged)

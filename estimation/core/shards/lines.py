@@ -62,7 +62,8 @@ def judgment_lines(
 ) -> StepResult:
     """Return the same of judgments: topic as a position in names, docno and grade, (L,) each.
 
-    Several rows of a pair are several judgments. PoolError as `run_lines`.
+    Several rows of a pair are several judgments. Where everything is judged, the names are those
+    of the topics that values are means over. PoolError as `run_lines`.
     """
     _check_length(topic, docno, grade)
     names = {"topics": topics}

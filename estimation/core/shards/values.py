@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ..arrays import spread_rows
 from ..data.entries import weights_of
+from ..data.judged_runs import judged_in_pool
 from ..data.labels import LabelError, LabelRows, pair_labels, pair_name, select_rows
 from ..data.qrels import Qrels
 from ..estimates.complete import complete_values
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from .places import Place
 
 
+# Part of what values follow from: before, R was of the documents in the pool.
+ALL_JUDGED = "of all judged documents"
+
+
 @dataclass(frozen=True)
 class JudgedStep(ShardStep):
     """A step that needs a judgment of each of some pairs of its shard."""
@@ -56,7 +61,7 @@ class JudgedStep(ShardStep):
 
 @dataclass(frozen=True)
 class TopicValues(JudgedStep):
-    """Values of every run on the topics of a shard, from judgments of all its pairs.
+    """Values of every run on the topics of a shard, from judgments of all its documents.
 
     The result has ``topic``, (t,), and ``value``, (measures, t, k).
 
@@ -76,20 +81,33 @@ class TopicValues(JudgedStep):
     @property
     def inputs(self) -> tuple[Any, ...]:
         measures = [str(measure) for measure in self.measures]
-        return self.pool.name, _names(self.judgments), measures, self.unlisted
+        return self.pool.name, _names(self.judgments), measures, self.unlisted, ALL_JUDGED
 
     def work(self) -> StepResult:
         """Work out all measures."""
         pool = read_own_topics(self.frame, self.shard, self.pool)
-        rows = _judged(pool, self.judgments, self.shard, np.arange(len(pool)), self.unlisted)
-        grades = np.full(len(pool), -1)
-        grades[rows.pair] = rows.grade
-        self._refuse(pool, np.flatnonzero(grades < 0), "pairs")
+        grades, judged = judged_in_pool(pool, _qrels(self.judgments, self.shard))
+        missing = np.flatnonzero(grades < 0)
+        if self.unlisted is None:
+            self._refuse(pool, missing, "pairs")
+        grades[missing] = self.unlisted or 0
+        known = (
+            np.concatenate([judged.topic, pool.topic[missing]]),
+            np.concatenate([judged.grade, grades[missing]]),
+        )
         topic = self.frame.topics_of(self.shard)
         value = np.zeros((len(self.measures), len(topic), len(pool.runs)))
         if len(pool):
-            value[:] = complete_values(pool, grades=grades, measures=self.measures)
+            value[:] = complete_values(pool, grades=grades, measures=self.measures, known=known)
         return {}, {"topic": topic, "value": value}
+
+
+def judged_topics(judgments: Sequence[Place]) -> tuple[str, ...]:
+    """Return the topics that judgments are of, sorted as UTF-8, whether a run has them or not."""
+    named: set[bytes] = set()
+    for place in judgments:
+        named.update(read_columns(place, ("topics",))[1]["topics"].tolist())
+    return tuple(name.decode() for name in sorted(named))
 
 
 def evaluate_shards(
@@ -100,17 +118,17 @@ def evaluate_shards(
     measures: Sequence[Measure],
     unlisted: int | None = 0,
 ) -> FloatArray:
-    """Return the value of every run on every topic when the grade of every pair is known.
+    """Return the value of every run on every judged topic when everything is judged.
 
-    R and ideal lists are of documents in the pool; trec_eval's are of all that are judged.
+    Topics, R and ideal lists are those of the judgments, as of `library.evaluate_complete` and
+    trec_eval. Lists are cut at the depth of the pool.
 
     Parameters
     ----------
     executor, pool
         As for `building.build_shards`, and what it returned.
     judgments : sequence of Place
-        `lines.judgment_lines`, written by `store.write_columns`, one row a pair; of several the
-        last one counts.
+        `lines.judgment_lines`, written by `store.write_columns`, one row a document.
     measures : sequence of Measure
         Of the families gain and ratio.
     unlisted : int, optional
@@ -119,25 +137,33 @@ def evaluate_shards(
     Returns
     -------
     ndarray of float64, shape (measures, T, k)
-        The mean over topics, ``.mean(axis=1)``, is the value of the run.
+        Of `judged_topics`; 0 where a run returns nothing. The mean over topics, ``.mean(axis=1)``,
+        is the value of the run.
 
     Raises
     ------
     MeasureError
         If a measure is of another family.
     LabelError
-        If a pair has no judgment, and `unlisted` is None.
+        If no topic is judged, a document has two judgments, or a pair has none and `unlisted` is
+        None.
     """
     _check_families(measures, ("gain", "ratio"))
+    topics = judged_topics(judgments)
+    if not topics:
+        raise LabelError("no topic is judged")
     cut = _cut(executor, pool, judgments)
     steps = [
         TopicValues(pool.root, pool.frame, shard, place, cuts, tuple(measures), unlisted)
         for shard, (place, cuts) in enumerate(zip(pool.places, cut, strict=True))
     ]
-    value = np.zeros((len(measures), len(pool.frame.topics), len(pool.frame.runs)))
+    among = {name: at for at, name in enumerate(topics)}
+    row = np.array([among.get(name, -1) for name in pool.frame.topics])
+    value = np.zeros((len(measures), len(topics), len(pool.frame.runs)))
     for place in do_steps(executor, steps):
         _, columns = read_columns(place)
-        value[:, columns["topic"]] = columns["value"]
+        judged = np.flatnonzero(row[columns["topic"]] >= 0)
+        value[:, row[columns["topic"][judged]]] = columns["value"][:, judged]
     return value
 
 
@@ -275,14 +301,18 @@ def _judged(
     pool: Pool, judgments: Sequence[Place], shard: int, pairs: IntArray, unlisted: int | None
 ) -> LabelRows:
     """The judgments of pairs of a shard; with a grade for `unlisted` ones, every pair has one."""
+    return _qrels(judgments, shard).labels(pool, pairs, unlisted=unlisted)
+
+
+def _qrels(judgments: Sequence[Place], shard: int) -> Qrels:
+    """All judgments of the topics of a shard."""
     parts = [lines_of(cut, shard) for cut in judgments]
     nothing = np.array([], dtype="S1")
-    qrels = Qrels(
+    return Qrels(
         np.concatenate([nothing, *(part["topics"][part["topic"]] for part in parts)]),
         np.concatenate([nothing, *(part["docno"] for part in parts)]),
         np.concatenate([np.array([], dtype=np.int64), *(part["grade"] for part in parts)]),
     )
-    return qrels.labels(pool, pairs, unlisted=unlisted)
 
 
 def _check_families(measures: Sequence[Measure], families: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from estimation.core.shards.designing import ShardedSample, design_shards, draw_
 from estimation.core.shards.executors import open_executor
 from estimation.core.shards.places import Place, place_of
 from estimation.core.shards.running import do_steps
-from estimation.core.shards.values import estimate_shards, evaluate_shards
+from estimation.core.shards.values import estimate_shards, evaluate_shards, judged_topics
 from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
 from estimation.management.arguments import named
 
@@ -124,6 +124,11 @@ class Command(BaseCommand):
         measures: Sequence[Measure],
     ) -> None:
         values = evaluate_shards(executor, pool, judgments, measures=measures).mean(axis=1)
+        judged = judged_topics(judgments)
+        if judged != pool.frame.topics:
+            of_runs = len(set(judged).intersection(pool.frame.topics))
+            told = f"values are means over the {len(judged)} topics that are judged"
+            self.stdout.write(f"{told}, of which runs return {of_runs}")
         rows = [
             (tag, measure, repr(value))
             for measure, of_runs in zip(measures, values.tolist(), strict=True)
