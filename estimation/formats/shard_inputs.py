@@ -62,17 +62,26 @@ class RunFileLines(ShardStep):
 
 @dataclass(frozen=True)
 class QrelsFileLines(ShardStep):
-    """The judgments of a qrels file; grades below 0 count as 0. Attributes as `RunFileLines`."""
+    """The judgments of a qrels file; grades below 0 count as 0.
+
+    Attributes
+    ----------
+    path, digest
+        As of `RunFileLines`.
+    once : bool
+        Whether a document that is judged twice is refused.
+    """
 
     path: Path
     digest: str
+    once: bool
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        return (self.digest,)
+        return (self.digest, "once") if self.once else (self.digest,)
 
     def work(self) -> StepResult:
         """Read the file; TrecError with the first thing that is wrong with it."""
-        qrels = read_qrels(self.path, below_zero=0)
+        qrels = read_qrels(self.path, below_zero=0, once=self.once)
         topics, topic = np.unique(qrels.topic, return_inverse=True)
         return judgment_lines(topics=topics, topic=topic, docno=qrels.docno, grade=qrels.grade)

@@ -137,6 +137,15 @@ def test_depths_that_are_none_are_refused(tmp_path: Path, depth: Any) -> None:
         read_runs(tmp_path / "r", depth=depth)
 
 
+def test_complete_judgments_have_a_pair_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n\n1 0 b 0\n")
+    assert len(read_qrels(tmp_path / "file")) == 4
+    with pytest.raises(TrecError, match=r"line 5, docno: docno 'b' of topic '1' stands in line 2"):
+        read_qrels(tmp_path / "file", once=True)
+    (tmp_path / "file").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n")
+    assert len(read_qrels(tmp_path / "file", once=True)) == 3
+
+
 @pytest.mark.parametrize("below_zero", [-1, 0.5, float("nan"), "0", 51])
 def test_grades_that_are_none_are_refused(tmp_path: Path, below_zero: Any) -> None:
     (tmp_path / "file").write_text("1 0 a -1\n")

@@ -150,6 +150,18 @@ def test_what_is_wrong_is_said_before_runs_are_read(
     assert not (tmp_path / "results" / "runfilelines").exists()
 
 
+def test_a_document_that_is_judged_twice_is_refused_by_its_line(
+    files: Path, tmp_path: Path
+) -> None:
+    """Of a sample several judgments are the rule, and what they were read to is another result."""
+    (tmp_path / "twice").write_text("t01 0 d1 1\n\nt02 0 d1 1\nt01 0 d1 1\n")
+    given = [tmp_path / "results", files / "run0.run", "--budget", 5]
+    with pytest.raises(CommandError, match="have no judgment"):
+        shards(*given, "--judged", tmp_path / "twice")
+    with pytest.raises(CommandError, match=r"twice, line 4, docno: .* stands in line 1 too"):
+        shards(*given, "--qrels", tmp_path / "twice")
+
+
 def test_a_run_that_is_named_twice_is_refused_by_its_file(files: Path, tmp_path: Path) -> None:
     run = files / "run0.run"
     with pytest.raises(CommandError, match=f"^{run} has the same content as {run}"):

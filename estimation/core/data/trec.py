@@ -95,7 +95,7 @@ def read_runs(
     return dict(sorted(found.items()))
 
 
-def read_qrels(place: Place, *, below_zero: int | None = None) -> Qrels:
+def read_qrels(place: Place, *, below_zero: int | None = None, once: bool = False) -> Qrels:
     """Read judgments in TREC's four columns, plain or ``.gz``.
 
     Several rows of a pair are several judgments of it.
@@ -106,11 +106,13 @@ def read_qrels(place: Place, *, below_zero: int | None = None) -> Qrels:
     below_zero : int, optional
         The grade of rows whose grade is below 0: 0 if that means junk. By default they are taken
         for pairs that were not judged, and left out.
+    once : bool
+        Refuse two rows of a pair, as complete judgments have none.
 
     Raises
     ------
     TrecError
-        If the file cannot be read or a line is no judgment.
+        If the file cannot be read, a line is no judgment, or a pair comes twice and must not.
 
     Examples
     --------
@@ -119,6 +121,8 @@ def read_qrels(place: Place, *, below_zero: int | None = None) -> Qrels:
     (1042, 50, 3)
     """
     lines = TrecLines.of(Path(place), QRELS)
+    if once:
+        lines.refuse_twice()
     grade = _negative(lines.grades(), below_zero)
     kept = grade >= 0
     return Qrels(lines.names("topic")[kept], lines.names("docno")[kept], frozen(grade[kept]))

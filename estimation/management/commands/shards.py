@@ -46,7 +46,9 @@ class Command(BaseCommand):
         parser.add_argument("--depth", type=int, default=1000, help="documents per topic and run")
         parser.add_argument("--shards", type=int, default=8, help="changes no number")
         parser.add_argument("--workers", type=int, default=2, help="processes; 0: this one alone")
-        parser.add_argument("--qrels", type=Path, help="complete judgments; unlisted are 0")
+        parser.add_argument(
+            "--qrels", type=Path, help="complete judgments, one a document; unlisted are 0"
+        )
         parser.add_argument(
             "--measure", action="append", metavar="M", help="to evaluate; may be repeated"
         )
@@ -95,7 +97,9 @@ class Command(BaseCommand):
         runs = _different(options["run"])
         # What people judged is little, and read first: runs may take hours.
         judged = {
-            name: do_steps(executor, [QrelsFileLines(root, *_named(options[name]))])
+            name: do_steps(
+                executor, [QrelsFileLines(root, *_named(options[name]), once=name == "qrels")]
+            )
             for name in ("qrels", "judged")
             if options[name]
         }
