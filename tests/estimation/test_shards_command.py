@@ -122,6 +122,10 @@ def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
         (["--budget", 0], "--budget must be at least 1, not 0"),
         (["--budget", 5, "--batch-size", 0], "--batch-size must be at least 1, not 0"),
         (["--workers", -1], "--workers must be at least 0, not -1"),
+        (
+            ["--qrels", "qrels", "--depth", 99],
+            "--depth must be at least the cutoff of nDCG@100, not",
+        ),
         (["--judged", "judged"], "give the --budget that it was drawn with"),
     ],
 )
@@ -148,6 +152,15 @@ def test_what_is_wrong_is_said_before_runs_are_read(
     with pytest.raises(CommandError, match=told):
         shards(tmp_path / "results", files / "run0.run", *given)
     assert not (tmp_path / "results" / "runfilelines").exists()
+
+
+def test_an_estimate_of_a_measure_that_looks_deeper_than_the_pool_says_so(
+    files: Path, tmp_path: Path
+) -> None:
+    given = [tmp_path / "results", files / "run0.run", "--budget", 300, "--measure", "P@10"]
+    for depth, told in ((9, True), (10, False)):
+        said = shards(*given, "--depth", depth, "--judged", files / "qrels")
+        assert ("P@10 is cut at rank 9, the --depth of the pool" in said) == told
 
 
 def test_a_document_that_is_judged_twice_is_refused_by_its_line(

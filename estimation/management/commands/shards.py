@@ -43,7 +43,10 @@ class Command(BaseCommand):
             "s3://BUCKET/PREFIX (pip install s3fs)",
         )  # fmt: skip
         parser.add_argument("run", type=Path, nargs="+", metavar="RUN", help="file, plain or .gz")
-        parser.add_argument("--depth", type=int, default=1000, help="documents per topic and run")
+        parser.add_argument(
+            "--depth", type=int, default=1000,
+            help="documents per topic and run: lists are cut there, for AP and Rprec too",
+        )  # fmt: skip
         parser.add_argument("--shards", type=int, default=8, help="changes no number")
         parser.add_argument("--workers", type=int, default=2, help="processes; 0: this one alone")
         parser.add_argument(
@@ -94,6 +97,8 @@ class Command(BaseCommand):
             parse_measure(text) for text in options["measure"] or ("P@10", "nDCG@100", "AP")
         ]
         design_measure = parse_measure(options["design_measure"])
+        if options["qrels"]:
+            _check_depth(measures, options["depth"])
         runs = _different(options["run"])
         # What people judged is little, and read first: runs may take hours.
         judged = {
@@ -180,6 +185,9 @@ class Command(BaseCommand):
             if measure.family != "gain":
                 self.stderr.write(f"note: {measure} is not estimated from shards yet")
                 continue
+            if (measure.cutoff or 0) > pool.frame.depth:
+                told = f"{measure} is cut at rank {pool.frame.depth}, the --depth of the pool"
+                self.stderr.write(f"note: {told}")
             found = estimate_shards(executor, pool, sample, judgments, measure=measure)
             errors = np.sqrt(np.diag(found.covariance)).tolist()
             shown = zip(pool.frame.runs, found.value.tolist(), errors, strict=True)
@@ -196,6 +204,12 @@ class Command(BaseCommand):
         else:
             file.write(content)
         self.stdout.write(f"{file}: {len(lines) - 1} rows")
+
+
+def _check_depth(measures: Sequence[Measure], depth: int) -> None:
+    for measure in measures:
+        if measure.cutoff is not None and measure.cutoff > depth:
+            raise CommandError(f"--depth must be at least the cutoff of {measure}, not {depth}.")
 
 
 def _rows(pool: ShardedPool, sample: ShardedSample) -> Iterable[tuple[object, ...]]:
