@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import uuid
 from pathlib import Path
 
@@ -168,6 +169,37 @@ def test_an_address_that_cannot_be_written_is_named(remote: Remote) -> None:
     (remote / "file").write(b"")
     with pytest.raises(OSError, match=r"r/file/x cannot be written"):
         (remote / "file" / "x").write(b"")
+
+
+class OfProtocolError(Exception):
+    """As those of botocore are: no OSError, and not to be sent between processes."""
+
+    def __init__(self, *, why: str) -> None:
+        super().__init__(why)
+
+
+@pytest.mark.parametrize(
+    ("call", "act", "done"),
+    [
+        ("cat_file", lambda place, _: is_written(place), "read"),
+        ("cat_file", lambda place, _: read_facts(place), "read"),
+        ("pipe_file", lambda place, _: place.write(b""), "written"),
+        ("put_file", lambda place, file: place.send(file), "written"),
+        ("get_file", lambda place, file: place.fetch(file), "copied to this machine"),
+    ],
+)
+def test_errors_of_a_protocol_come_out_as_those_of_the_system(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, act, done: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OfProtocolError(why="no credentials")
+
+    monkeypatch.setattr(type(remote._found[0]), call, refused)
+    with pytest.raises(OSError, match=f"^memory://.* cannot be {done}: no credentials") as told:
+        act(remote, tmp_path / "file")
+    assert isinstance(pickle.loads(pickle.dumps(told.value)), OSError)
 
 
 @pytest.mark.parametrize(

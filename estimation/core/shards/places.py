@@ -34,6 +34,10 @@ class Remote:
     ------
     ImportError
         When it is read or written, if fsspec or the package of the protocol is not installed.
+    ValueError
+        Then, if fsspec knows no such protocol.
+    OSError
+        Then, if that cannot be, whatever the protocol's own error is; it names the address.
     """
 
     address: str
@@ -51,32 +55,38 @@ class Remote:
 
     def read(self, start: int | None = None, stop: int | None = None) -> bytes:
         """Return the bytes of a file, or some of them; FileNotFoundError if there is none."""
-        system, path = self._found
-        return bytes(system.cat_file(path, start=start, end=stop))
+        with self._named("read", FileNotFoundError):
+            system, path = self._found
+            return bytes(system.cat_file(path, start=start, end=stop))
 
     def write(self, content: bytes) -> None:
-        """Write a file: all of it, or nothing. OSError names the address."""
-        system, path = self._found
-        with self._named():
+        """Write a file: all of it, or nothing."""
+        with self._named("written"):
+            system, path = self._found
             system.pipe_file(path, content)
 
     def send(self, file: Path) -> None:
         """Write the content of a file of this machine; as `write`."""
-        system, path = self._found
-        with self._named():
+        with self._named("written"):
+            system, path = self._found
             system.put_file(str(file), path)
 
     def fetch(self, file: Path) -> None:
-        """Write the content to a file of this machine."""
-        system, path = self._found
-        system.get_file(path, str(file))
+        """Write the content to a file of this machine; as `read`."""
+        with self._named("copied to this machine", FileNotFoundError):
+            system, path = self._found
+            system.get_file(path, str(file))
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self, done: str, passed: type[Exception] = ImportError) -> Iterator[None]:
+        """Each protocol has errors of its own, some of which cannot be sent between processes."""
         try:
             yield
-        except OSError as error:
-            raise OSError(f"{self} cannot be written: {error}") from error
+        except (ImportError, ValueError, passed):
+            raise
+        except Exception as error:
+            why = str(error) or type(error).__name__
+            raise OSError(f"{self} cannot be {done}: {why}") from error
 
     @property
     def _found(self) -> tuple[Any, str]:

@@ -181,7 +181,7 @@ def _told(place: Place) -> dict[str, Any]:
     file = place / FACTS
     try:
         told = json.loads(file.read_bytes() if isinstance(file, Path) else file.read())
-    except (OSError, ValueError) as error:
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise ArchiveError(f"{place} is no folder of columns, or damaged") from error
     if not isinstance(told, dict) or told.get("form") != FORM:
         raise ArchiveError(f"{place} is no folder of the form {FORM}")
