@@ -1,8 +1,13 @@
 """Shards on processes: what they return, and what is left when one is killed."""
 
+import os
 import signal
-from concurrent.futures import BrokenExecutor
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +30,15 @@ def deadly_steps(pool: ShardedPool, folder: Path) -> list[DeadlyPool]:
         DeadlyPool(folder, pool.frame, shard, cuts, width, marker)
         for shard, cuts in enumerate(dealt.cuts)
     ]
+
+
+@contextmanager
+def dask_cluster(workers: int) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        yield cluster
 
 
 @pytest.mark.slow
@@ -61,13 +75,10 @@ def test_any_number_of_workers_gives_the_same_folders(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_dask_cluster_does_the_same(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
     inputs = write_inputs(tmp_path / "inputs")
     alone = build_shards(SerialExecutor(), tmp_path / "alone", inputs, shards=SHARDS, depth=DEPTH)
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-        ) as cluster,
+        dask_cluster(2) as cluster,
         open_executor(2, scheduler=cluster.scheduler_address) as executor,
     ):
         pool = build_shards(executor, tmp_path / "dask", inputs, shards=SHARDS, depth=DEPTH)
@@ -76,6 +87,32 @@ def test_a_dask_cluster_does_the_same(tmp_path: Path) -> None:
     assert steps[3].marker.exists()
     for places in (pool.places, again):
         assert [seal_of(place) for place in places] == [seal_of(place) for place in alone.places]
+
+
+def ended_worker(executor: Executor, _: Any) -> None:
+    executor.submit(os._exit, 1).result(60)
+
+
+def ended_scheduler(executor: Executor, cluster: Any) -> None:
+    future = executor.submit(time.sleep, 60)
+    cluster.close()
+    future.result(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [ended_worker, ended_scheduler])
+def test_a_cluster_that_ends_is_told_as_workers_that_end(
+    ended: Callable[[Executor, Any], None],
+) -> None:
+    """Nobody would ask again for what is left after an error of Dask's own."""
+    dask = pytest.importorskip("dask")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask_cluster(1) as cluster,
+        pytest.raises(BrokenExecutor),
+        open_executor(1, scheduler=cluster.scheduler_address) as executor,
+    ):
+        ended(executor, cluster)
 
 
 def test_errors_of_steps_come_out(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_work_goes_on_when_workers_end(
     assert said.count("A worker ended.") == 2
     calls.clear()
     monkeypatch.setattr(command, "MOST_ATTEMPTS", 1)
-    with pytest.raises(CommandError, match="Workers ended 1 times"):
+    with pytest.raises(CommandError, match="Workers ended 1 times, perhaps for want of memory"):
         shards(*arguments(files, tmp_path / "killed", 5))
 
 

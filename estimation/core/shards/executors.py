@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import multiprocessing
 import signal
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,18 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
     ------
     ImportError
         If there is a scheduler and no ``distributed``.
+    BrokenExecutor
+        If a worker ended, or the scheduler: all that is left to do can be asked for again.
     """
     if scheduler:
-        client = importlib.import_module("distributed").Client(scheduler)
-        with client, client.get_executor() as executor:
-            yield executor
+        distributed = importlib.import_module("distributed")
+        # What it would log with a traceback, a scheduler that is gone, comes out as an error here.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        try:
+            with distributed.Client(scheduler) as client, client.get_executor() as executor:
+                yield executor
+        except (distributed.KilledWorker, CancelledError) as error:
+            raise BrokenExecutor(str(error)) from error
     elif workers == 0:
         yield SerialExecutor()
     else:

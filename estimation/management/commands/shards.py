@@ -85,9 +85,12 @@ class Command(BaseCommand):
                         self._work(executor, options)
                     return
                 except BrokenExecutor:
-                    self.stderr.write("A worker ended. What was done is kept; the rest goes on.")
                     if attempt == MOST_ATTEMPTS - 1:
-                        raise CommandError(f"Workers ended {MOST_ATTEMPTS} times.") from None
+                        told = f"Workers ended {MOST_ATTEMPTS} times, perhaps for want of memory"
+                        raise CommandError(
+                            f"{told}: each holds a file, or a shard, whole."
+                        ) from None
+                    self.stderr.write("A worker ended. What was done is kept; the rest goes on.")
         except (ValueError, OSError, ImportError) as error:
             raise CommandError(str(error)) from None
 
