@@ -1,6 +1,7 @@
 """``manage.py shards`` as somebody types it who has run files and qrels, and nothing else."""
 
 import io
+import shutil
 from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
 
@@ -173,6 +174,18 @@ def test_a_document_that_is_judged_twice_is_refused_by_its_line(
         shards(*given, "--judged", tmp_path / "twice")
     with pytest.raises(CommandError, match=r"twice, line 4, docno: .* stands in line 1 too"):
         shards(*given, "--qrels", tmp_path / "twice")
+
+
+def test_what_is_damaged_may_be_deleted(files: Path, tmp_path: Path) -> None:
+    given = [tmp_path / "w", files / "run0.run", "--depth", 5]
+    shards(*given)
+    (pool, *_) = (tmp_path / "w" / "poollines").iterdir()
+    np.save(pool / "rank.npy", np.zeros(9, dtype=int))
+    sampled = [*given, "--budget", 20]
+    with pytest.raises(CommandError, match=f"^{pool}: the column 'rank' is .* delete it, and it"):
+        shards(*sampled)
+    shutil.rmtree(pool)
+    assert "sample.tsv" in shards(*sampled)
 
 
 def test_a_run_that_is_named_twice_is_refused_by_its_file(files: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from django.core.management.base import BaseCommand, CommandError
 
+from estimation.core.archives import ArchiveError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import PRIORS
@@ -91,6 +92,9 @@ class Command(BaseCommand):
                             f"{told}: each holds a file, or a shard, whole."
                         ) from None
                     self.stderr.write("A worker ended. What was done is kept; the rest goes on.")
+        except ArchiveError as error:
+            told = "What is damaged is a result, or a copy of one: delete it, and it is made again."
+            raise CommandError(f"{error}. {told}") from None
         except (ValueError, OSError, ImportError) as error:
             raise CommandError(str(error)) from None
 
