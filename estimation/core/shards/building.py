@@ -63,7 +63,8 @@ def build_shards(
         `lines.run_lines`, written by `store.write_columns`. Each is held by one worker whole; the
         lines of a topic and a run may be spread over several.
     shards : int
-        From 1 on. A shard is held by one worker whole. No number depends on how many there are.
+        From 1 on; there are no more than topics. A shard is held by one worker whole. No number
+        depends on how many there are.
     depth : int
         Documents per topic and run that are pooled.
     topics : iterable of str, optional
@@ -83,6 +84,7 @@ def build_shards(
         named.update(names["topics"].tolist())
         tags.update(names["runs"].tolist())
     wanted = named if topics is None else {topic.encode() for topic in topics}
+    shards = min(shards, max(1, len(wanted)))  # each is a step of its own, also with nothing in it
     frame = ShardFrame(_sorted(wanted), _sorted(tags), depth, shards)
     cuts = do_steps(executor, [CutLines(root, place, seal_of(place), frame) for place in inputs])
     dealt = Dealt.of(cuts, shards)

@@ -21,8 +21,6 @@ from .store import read_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from ..arrays import BytesArray, FloatArray, Int32Array, IntArray
     from .frames import ShardFrame
     from .places import Place
@@ -58,8 +56,6 @@ class PoolLines(ShardStep):
         """Pool the lines of the shard."""
         local = self.frame.topics_of(self.shard)
         names = [self.frame.topics[topic] for topic in local.tolist()]
-        if not names:
-            return self._stored(_without_pairs(self.frame))
         lists = _ranked(self._lines(names), names, self.frame)
         pool = build_pool(names, lists, depth=self.frame.depth)
         topic = frozen(local.astype(np.int32)[pool.topic])
@@ -142,10 +138,3 @@ def _ranked(lines: _Lines, names: Sequence[str], frame: ShardFrame) -> dict[str,
         bounds = ends[place * topics : (place + 1) * topics + 1]
         lists[tag] = RankedLists(tuple(names), bounds - bounds[0], docno[bounds[0] : bounds[-1]])
     return lists
-
-
-def _without_pairs(frame: ShardFrame) -> Pool:
-    nothing: NDArray[Any] = np.array([], dtype=np.int32)
-    docno = np.array([], dtype="S1")
-    start = np.zeros(1, dtype=np.int64)
-    return Pool(frame.topics, frame.runs, frame.depth, nothing, docno, start, nothing, nothing)

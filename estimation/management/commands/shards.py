@@ -48,7 +48,9 @@ class Command(BaseCommand):
             "--depth", type=int, default=1000,
             help="documents per topic and run: lists are cut there, for AP and Rprec too",
         )  # fmt: skip
-        parser.add_argument("--shards", type=int, default=8, help="changes no number")
+        parser.add_argument(
+            "--shards", type=int, default=8, help="at most one a topic; changes no number"
+        )
         parser.add_argument("--workers", type=int, default=2, help="processes; 0: this one alone")
         parser.add_argument(
             "--qrels", type=Path, help="complete judgments, one a document; unlisted are 0"
