@@ -42,6 +42,15 @@ if TYPE_CHECKING:
 
 # Part of what values follow from: before, R was of the documents in the pool.
 ALL_JUDGED = "of all judged documents"
+COMPLETE, SAMPLED = ("gain", "ratio"), ("gain",)  # families that are evaluated and estimated
+
+
+def check_families(measures: Sequence[Measure], families: tuple[str, ...]) -> None:
+    """Raise MeasureError unless all measures are of some families."""
+    for measure in measures:
+        if measure.family not in families:
+            named = " or ".join(families)
+            raise MeasureError(f"In shards this needs a measure of the family {named}: {measure}")
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ def evaluate_shards(
         If no topic is judged, a document has two judgments, or a pair has none and `unlisted` is
         None.
     """
-    _check_families(measures, ("gain", "ratio"))
+    check_families(measures, COMPLETE)
     topics = judged_topics(judgments)
     if not topics:
         raise LabelError("no topic is judged")
@@ -248,7 +257,7 @@ def estimate_shards(
     LabelError
         If a sampled pair has no judgment, or a grade is off the scale.
     """
-    _check_families([measure], ("gain",))
+    check_families([measure], SAMPLED)
     cut = _cut(executor, pool, judgments)
     steps = [
         SampledTerms(pool.root, pool.frame, shard, *places, measure, max_grade, unlisted)
@@ -313,10 +322,3 @@ def _qrels(judgments: Sequence[Place], shard: int) -> Qrels:
         np.concatenate([nothing, *(part["docno"] for part in parts)]),
         np.concatenate([np.array([], dtype=np.int64), *(part["grade"] for part in parts)]),
     )
-
-
-def _check_families(measures: Sequence[Measure], families: tuple[str, ...]) -> None:
-    for measure in measures:
-        if measure.family not in families:
-            named = " or ".join(families)
-            raise MeasureError(f"In shards this needs a measure of the family {named}: {measure}")

@@ -12,21 +12,32 @@ import numpy as np
 from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.archives import ArchiveError
+from estimation.core.arrays import check_fraction, check_whole
 from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.sampling.allocation import check_budget
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import PRIORS
 from estimation.core.shards.building import ShardedPool, build_shards
 from estimation.core.shards.designing import ShardedSample, design_shards, draw_shards
 from estimation.core.shards.executors import open_executor
+from estimation.core.shards.frames import MOST_SHARDS
 from estimation.core.shards.places import Place, place_of
 from estimation.core.shards.running import do_steps
-from estimation.core.shards.values import estimate_shards, evaluate_shards, judged_topics
+from estimation.core.shards.values import (
+    COMPLETE,
+    SAMPLED,
+    check_families,
+    estimate_shards,
+    evaluate_shards,
+    judged_topics,
+)
 from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
 from estimation.management.arguments import named
 
 MOST_ATTEMPTS = 3
 GOALS = ("absolute", "ranking")
-LEAST = {"workers": 0, "budget": 1, "batch_size": 1}
+LEAST = {"depth": 1, "shards": 1, "workers": 0, "budget": 1, "batch_size": 1}
+MEASURES = ("P@10", "nDCG@100", "AP")
 
 
 class Command(BaseCommand):
@@ -74,18 +85,13 @@ class Command(BaseCommand):
         parser.add_argument("--judged", type=Path, help="qrels of the sample, to estimate from")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        for name, least in LEAST.items():
-            if options[name] is not None and options[name] < least:
-                option = f"--{name.replace('_', '-')}"
-                raise CommandError(f"{option} must be at least {least}, not {options[name]}.")
-        if options["judged"] and options["budget"] is None:
-            raise CommandError("--judged is of a sample: give the --budget that it was drawn with.")
         scheduler = os.environ.get("DASK_SCHEDULER")
         try:
+            measures, design_measure = _checked(options)
             for attempt in range(MOST_ATTEMPTS):
                 try:
                     with open_executor(options["workers"], scheduler=scheduler) as executor:
-                        self._work(executor, options)
+                        self._work(executor, measures, design_measure, options)
                     return
                 except BrokenExecutor:
                     if attempt == MOST_ATTEMPTS - 1:
@@ -100,14 +106,14 @@ class Command(BaseCommand):
         except (ValueError, OSError, ImportError) as error:
             raise CommandError(str(error)) from None
 
-    def _work(self, executor: Executor, options: dict[str, Any]) -> None:
+    def _work(
+        self,
+        executor: Executor,
+        measures: Sequence[Measure],
+        design_measure: Measure,
+        options: dict[str, Any],
+    ) -> None:
         root = options["folder"]
-        measures = [
-            parse_measure(text) for text in options["measure"] or ("P@10", "nDCG@100", "AP")
-        ]
-        design_measure = parse_measure(options["design_measure"])
-        if options["qrels"]:
-            _check_depth(measures, options["depth"])
         runs = _different(options["run"])
         # What people judged is little, and read first: runs may take hours.
         judged = {
@@ -191,7 +197,7 @@ class Command(BaseCommand):
     ) -> None:
         rows = []
         for measure in measures:
-            if measure.family != "gain":
+            if measure.family not in SAMPLED:
                 self.stderr.write(f"note: {measure} is not estimated from shards yet")
                 continue
             if (measure.cutoff or 0) > pool.frame.depth:
@@ -213,6 +219,35 @@ class Command(BaseCommand):
         else:
             file.write(content)
         self.stdout.write(f"{file}: {len(lines) - 1} rows")
+
+
+def _checked(options: dict[str, Any]) -> tuple[list[Measure], Measure]:
+    """The measures, and that of the design; whatever is wrong is said before runs are read."""
+    for name, least in LEAST.items():
+        if options[name] is not None and options[name] < least:
+            option = f"--{name.replace('_', '-')}"
+            raise CommandError(f"{option} must be at least {least}, not {options[name]}.")
+    check_whole(options["shards"], name="--shards", most=MOST_SHARDS)
+    check_fraction(options["floor"], name="--floor")
+    measures = [parse_measure(text) for text in options["measure"] or MEASURES]
+    design_measure = parse_measure(options["design_measure"])
+    if options["qrels"]:
+        check_families(measures, COMPLETE)
+        _check_depth(measures, options["depth"])
+    if options["budget"] is not None:
+        _check_sample([*measures, design_measure], options)
+    elif options["judged"]:
+        raise CommandError("--judged is of a sample: give the --budget that it was drawn with.")
+    return measures, design_measure
+
+
+def _check_sample(measures: Sequence[Measure], options: dict[str, Any]) -> None:
+    budget = options["budget"]
+    check_budget(budget, options["batch_size"] or budget, None, pairs=budget, again=False)
+    for measure in measures:
+        measure.check_pooled(preferences=False, scores=False)
+    if options["goal"] == "ranking" and len(options["run"]) == 1:
+        raise CommandError("--goal ranking needs at least 2 runs, not 1.")
 
 
 def _check_depth(measures: Sequence[Measure], depth: int) -> None:
