@@ -1,5 +1,7 @@
 """Run files and qrels as inputs of shards: each file is read once, by one worker."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ import numpy as np
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.data.trec import read_qrels
 from estimation.core.shards.lines import judgment_lines, run_lines
+from estimation.core.shards.places import Place
 from estimation.core.shards.running import ShardStep, StepResult
+from estimation.core.shards.store import read_columns
 from estimation.formats.runs import read_run
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
@@ -85,3 +89,27 @@ class QrelsFileLines(ShardStep):
         qrels = read_qrels(self.path, below_zero=0, once=self.once)
         topics, topic = np.unique(qrels.topic, return_inverse=True)
         return judgment_lines(topics=topics, topic=topic, docno=qrels.docno, grade=qrels.grade)
+
+
+def refuse_shared_lists(paths: Sequence[Path], inputs: Sequence[Place]) -> None:
+    """Raise PoolError if two files have lines of one run for one topic: one list would be made.
+
+    Files that are parts of a run, each with topics of its own, are taken.
+    """
+    files: dict[bytes, list[tuple[Path, Place]]] = defaultdict(list)
+    for path, place in zip(paths, inputs, strict=True):
+        _, names = read_columns(place, ["runs"])
+        files[names["runs"][0]].append((path, place))
+    for tag, several in files.items():
+        if len(several) > 1:
+            _refuse_shared_topic(tag.decode(), several)
+
+
+def _refuse_shared_topic(tag: str, files: Sequence[tuple[Path, Place]]) -> None:
+    first: dict[bytes, Path] = {}
+    for path, place in files:
+        _, names = read_columns(place, ["topics"])
+        for topic in names["topics"].tolist():
+            if first.setdefault(topic, path) is not path:
+                both = f"{first[topic]} and {path} both have lines of the run {tag!r}"
+                raise PoolError(f"{both} for topic {topic.decode()!r}: give them different tags")

@@ -207,6 +207,20 @@ def test_a_run_that_is_named_twice_is_refused_by_its_file(files: Path, tmp_path:
         shards(tmp_path / "results", run, files / "run1.run", run)
 
 
+def test_two_files_of_one_tag_make_no_common_list(tmp_path: Path) -> None:
+    """Many programs write the same tag into all they make; parts of a run have other topics."""
+    for name, lines in {
+        "a": "1 Q0 d1 1 9 r\n",
+        "b": "1 Q0 d2 1 9 r\n",
+        "c": "2 Q0 d1 1 9 r\n",
+    }.items():
+        (tmp_path / name).write_text(lines)
+    told = f"^{tmp_path}/a and {tmp_path}/b both have lines of the run 'r' for topic '1': give them"
+    with pytest.raises(CommandError, match=told):
+        shards(tmp_path / "w", tmp_path / "a", tmp_path / "c", tmp_path / "b")
+    assert "2 topics and 1 runs" in shards(tmp_path / "w", tmp_path / "a", tmp_path / "c")
+
+
 @pytest.mark.slow
 def test_work_goes_on_when_workers_end(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

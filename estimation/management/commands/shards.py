@@ -31,7 +31,7 @@ from estimation.core.shards.values import (
     evaluate_shards,
     judged_topics,
 )
-from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
+from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines, refuse_shared_lists
 from estimation.management.arguments import named
 
 MOST_ATTEMPTS = 3
@@ -124,6 +124,7 @@ class Command(BaseCommand):
             if options[name]
         }
         inputs = do_steps(executor, [RunFileLines(root, *named) for named in runs])
+        refuse_shared_lists([path for path, _ in runs], inputs)
         pool = build_shards(
             executor, root, inputs, shards=options["shards"], depth=options["depth"]
         )
