@@ -1,5 +1,6 @@
 """Shards on processes: what they return, and what is left when one is killed."""
 
+import importlib
 import os
 import signal
 import time
@@ -113,6 +114,24 @@ def test_a_cluster_that_ends_is_told_as_workers_that_end(
         open_executor(1, scheduler=cluster.scheduler_address) as executor,
     ):
         ended(executor, cluster)
+
+
+class Elsewhere:
+    """Of a package that the other process does not have."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, ("no_such_package",)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_lacks_a_package_says_so() -> None:
+    told = "the Dask scheduler and its workers need .*: No module named 'no_such_package'"
+    with (
+        dask_cluster(1) as cluster,
+        pytest.raises(ImportError, match=told),
+        open_executor(1, scheduler=cluster.scheduler_address) as executor,
+    ):
+        executor.submit(id, Elsewhere()).result(60)
 
 
 def test_errors_of_steps_come_out(tmp_path: Path) -> None:

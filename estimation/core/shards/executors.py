@@ -26,13 +26,14 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
         Processes of this machine; 0 does all work in this one. They are spawned, not forked, so
         that they hold nothing of this process.
     scheduler : str, optional
-        Address of a Dask scheduler (``tcp://host:8786``), whose workers do the work instead. They
-        import this package and see the folders of the work. Needs the package ``distributed``.
+        Address of a Dask scheduler (``tcp://host:8786``), whose workers do the work instead. It
+        and they import this package, and they see the folders of the work. Needs the package
+        ``distributed``.
 
     Raises
     ------
     ImportError
-        If there is a scheduler and no ``distributed``.
+        If there is a scheduler and no ``distributed``, or the cluster lacks this package.
     BrokenExecutor
         If a worker ended, or the scheduler: all that is left to do can be asked for again.
     """
@@ -45,6 +46,11 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
                 yield executor
         except (distributed.KilledWorker, CancelledError) as error:
             raise BrokenExecutor(str(error)) from error
+        except RuntimeError as error:
+            if isinstance(error.__cause__, ImportError):
+                told = "the Dask scheduler and its workers need what this process imports"
+                raise ImportError(f"{told}: {error.__cause__}") from error
+            raise
     elif workers == 0:
         yield SerialExecutor()
     else:
