@@ -2,6 +2,7 @@
 
 import errno
 import pickle
+import shutil
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -193,6 +194,16 @@ def test_damage_is_found(tmp_path: Path) -> None:
     (place / "facts.json").write_text("{}")
     with pytest.raises(ArchiveError, match="no folder of the form"):
         seal_of(place)
+
+
+def test_a_cut_whose_ends_are_damaged_is_found(tmp_path: Path) -> None:
+    """Lines would be left out, and a pool made of the rest."""
+    built(tmp_path, 3)
+    cut = min((tmp_path / "results" / "cutlines").iterdir())
+    np.save(cut / "ends.npy", np.zeros(4, dtype=np.int64))
+    shutil.rmtree(tmp_path / "results" / "poollines")
+    with pytest.raises(ArchiveError, match=f"{cut.name}: the column 'ends' is damaged"):
+        built(tmp_path, 3)
 
 
 class Counted(ShardStep):

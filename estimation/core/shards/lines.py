@@ -127,7 +127,7 @@ class Dealt:
         found: list[list[Place]] = [[] for _ in range(shards)]
         width = 1
         for cut in cuts:
-            _, columns = read_columns(cut, ("ends",), check=False)
+            _, columns = read_columns(cut, ("ends",))
             width = max(width, read_rows(cut, ["docno"], 0, 0)["docno"].dtype.itemsize)
             for shard in np.flatnonzero(np.diff(columns["ends"])).tolist():
                 found[shard].append(cut)
