@@ -207,6 +207,17 @@ def test_a_run_that_is_named_twice_is_refused_by_its_file(files: Path, tmp_path:
         shards(tmp_path / "results", run, files / "run1.run", run)
 
 
+def test_too_little_memory_is_said(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*_: object, **__: object) -> None:
+        np.empty(1 << 55)
+
+    monkeypatch.setattr(command, "build_shards", large)
+    with pytest.raises(CommandError, match="not enough memory: each process holds a file, or one"):
+        shards(tmp_path / "w", files / "run0.run")
+
+
 def test_two_files_of_one_tag_make_no_common_list(tmp_path: Path) -> None:
     """Many programs write the same tag into all they make; parts of a run have other topics."""
     for name, lines in {

@@ -38,6 +38,7 @@ MOST_ATTEMPTS = 3
 GOALS = ("absolute", "ranking")
 LEAST = {"depth": 1, "shards": 1, "workers": 0, "budget": 1, "batch_size": 1}
 MEASURES = ("P@10", "nDCG@100", "AP")
+HELD = "each process holds a file, or one of the --shards, whole"
 
 
 class Command(BaseCommand):
@@ -96,13 +97,13 @@ class Command(BaseCommand):
                 except BrokenExecutor:
                     if attempt == MOST_ATTEMPTS - 1:
                         told = f"Workers ended {MOST_ATTEMPTS} times, perhaps for want of memory"
-                        raise CommandError(
-                            f"{told}: each holds a file, or a shard, whole."
-                        ) from None
+                        raise CommandError(f"{told}: {HELD}.") from None
                     self.stderr.write("A worker ended. What was done is kept; the rest goes on.")
         except ArchiveError as error:
             told = "What is damaged is a result, or a copy of one: delete it, and it is made again."
             raise CommandError(f"{error}. {told}") from None
+        except MemoryError:
+            raise CommandError(f"There was not enough memory: {HELD}.") from None
         except (ValueError, OSError, ImportError) as error:
             raise CommandError(str(error)) from None
 
