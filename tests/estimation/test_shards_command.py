@@ -195,6 +195,11 @@ def test_what_is_damaged_may_be_deleted(files: Path, tmp_path: Path) -> None:
     (pool, *_) = (tmp_path / "w" / "poollines").iterdir()
     np.save(pool / "rank.npy", np.zeros(9, dtype=int))
     sampled = [*given, "--budget", 20]
+    (facts, *_) = (tmp_path / "w" / "cutlines").glob("*/facts.json")
+    facts.unlink()
+    with pytest.raises(CommandError, match=f"^{facts.parent} is no folder of .* delete it, and it"):
+        shards(*sampled)
+    shutil.rmtree(facts.parent)
     with pytest.raises(CommandError, match=f"^{pool}: the column 'rank' is .* delete it, and it"):
         shards(*sampled)
     shutil.rmtree(pool)

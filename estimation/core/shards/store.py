@@ -247,6 +247,9 @@ def _digest(path: Path) -> str:
 def _put(draft: Path, place: Path) -> None:
     try:
         draft.rename(place)
-    except OSError:
-        if not is_written(place):
-            raise
+    except OSError as error:
+        if is_written(place):
+            return
+        if place.exists():
+            raise ArchiveError(f"{place} is no folder of columns, or damaged") from error
+        raise
