@@ -125,7 +125,7 @@ def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
         (["--workers", -1], "--workers must be at least 0, not -1"),
         (
             ["--qrels", "qrels", "--depth", 99],
-            "--depth must be at least the cutoff of nDCG@100, not",
+            "the cutoff of nDCG@100, not 99; --measure says what",
         ),
         (["--judged", "judged"], "give the --budget that it was drawn with"),
     ],

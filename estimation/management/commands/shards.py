@@ -65,10 +65,13 @@ class Command(BaseCommand):
         )
         parser.add_argument("--workers", type=int, default=2, help="processes; 0: this one alone")
         parser.add_argument(
-            "--qrels", type=Path, help="complete judgments, one a document; unlisted are 0"
+            "--qrels", type=Path, help="complete judgments, one line a document; unlisted are 0"
         )
         parser.add_argument(
-            "--measure", action="append", metavar="M", help="to evaluate; may be repeated"
+            "--measure",
+            action="append",
+            metavar="M",
+            help=f"to evaluate; may be repeated; by default {', '.join(MEASURES)}",
         )
         parser.add_argument("--budget", type=int, help="pairs to draw, as expected")
         parser.add_argument("--batch-size", type=int, help="by default the budget")
@@ -255,7 +258,8 @@ def _check_sample(measures: Sequence[Measure], options: dict[str, Any]) -> None:
 def _check_depth(measures: Sequence[Measure], depth: int) -> None:
     for measure in measures:
         if measure.cutoff is not None and measure.cutoff > depth:
-            raise CommandError(f"--depth must be at least the cutoff of {measure}, not {depth}.")
+            told = f"--depth must be at least the cutoff of {measure}, not {depth}"
+            raise CommandError(f"{told}; --measure says what is evaluated.")
 
 
 def _rows(pool: ShardedPool, sample: ShardedSample) -> Iterable[tuple[object, ...]]:
