@@ -30,6 +30,7 @@ LIBRARIES = ("Django", "djangorestframework", "numpy", "scipy", "celery", "psyco
 PEERS = "{peers}"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "reading": ("benchmarks.reading", "--peers", PEERS),
+    "reading-letters": ("benchmarks.reading", "--letters"),
     "uploading": ("benchmarks.uploading",),
     "whole": ("benchmarks.whole", "--peers", PEERS),
     "drawing": ("benchmarks.drawing",),

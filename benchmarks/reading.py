@@ -9,8 +9,8 @@ bare reads of Polars and PyArrow, which check nothing. Name the Python that has 
     .venv/bin/python -m benchmarks.reading --peers /tmp/peers/bin/python
 
 All take turns, and the least of `--passes` counts, so that a busy machine changes little.
-`--blanks` writes several blanks between columns, `--long` scores of 17 digits, `--unsorted` lists
-in no order.
+`--blanks` writes several blanks between columns, `--letters` docnos and tags that are not ASCII,
+`--long` scores of 17 digits, `--unsorted` lists in no order.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from pathlib import Path
 from benchmarks.figures import Figure, tell
 
 TOPICS, DEPTH = 50, 1000
+WAYS = ("blanks", "letters", "long", "unsorted")
 MOST_TIMES = {"pytrec_eval": 0.8, "polars": 3.0, "pyarrow": 3.0}
 READ = {
     "pytrec_eval": """
@@ -94,6 +95,7 @@ def write_runs(folder: Path, options: argparse.Namespace) -> list[Path]:
     """Write run files in which lists get shorter scores from top to bottom, as programs do."""
     rng, paths = random.Random("reading"), []
     blank = " \t " if options.blanks else " "
+    collection, tag = ("ÜT", "Läufer") if options.letters else ("FT", "run")
     for number in range(options.runs):
         lines = []
         for topic in range(TOPICS):
@@ -101,8 +103,8 @@ def write_runs(folder: Path, options: argparse.Namespace) -> list[Path]:
             scores = sorted((rng.gammavariate(2, 3) for _ in docnos), reverse=True)
             for rank, (docno, score) in enumerate(zip(docnos, scores, strict=True), 1):
                 text = repr(score) if options.long else f"{score:.6f}"
-                name = f"FT{docno % 1000}-{docno}"
-                cells = [str(401 + topic), "Q0", name, str(rank), text, f"run{number}"]
+                name = f"{collection}{docno % 1000}-{docno}"
+                cells = [str(401 + topic), "Q0", name, str(rank), text, f"{tag}{number}"]
                 lines.append(blank.join(cells) + "\n")
         if options.unsorted:
             rng.shuffle(lines)
@@ -116,7 +118,7 @@ def main() -> None:
     parser.add_argument("--peers", default=sys.executable, help="the Python that has the libraries")
     parser.add_argument("--runs", type=int, default=128)
     parser.add_argument("--passes", type=int, default=3)
-    for name in ("blanks", "long", "unsorted"):
+    for name in WAYS:
         parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +133,8 @@ def main() -> None:
         size = sum(path.stat().st_size for path in paths) / 2**20
     ours = readers[0]
     print(f"{options.runs} files, {ours.lines:,} lines, {size:.0f} MB; seconds of one processor")
-    work = f"read and check {options.runs} run files"
+    ways = [name for name in WAYS if getattr(options, name)]
+    work = ", ".join([f"read and check {options.runs} run files", *ways])
     for reader in readers[1:]:
         most = MOST_TIMES[reader.name]
         tell(Figure(work, ours.seconds, "s", reader.name, reader.seconds, most_times=most))
@@ -141,8 +144,12 @@ def main() -> None:
 def found(options: argparse.Namespace) -> list[str]:
     """The libraries that the other Python has; a blank is one character to them."""
     names = [] if options.blanks else ["polars", "pyarrow"]
-    ask = [options.peers, "-c"]
-    return [n for n in names if not subprocess.run([*ask, f"import {n}"], check=False).returncode]
+    return [name for name in names if _has(options.peers, name)]
+
+
+def _has(python: str, library: str) -> bool:
+    ask = [python, "-c", f"import {library}"]
+    return not subprocess.run(ask, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 if __name__ == "__main__":

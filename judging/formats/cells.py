@@ -1,9 +1,9 @@
 """Chunks of plain lines, cut into cells and read as numbers all at once.
 
-A chunk is plain if it is ASCII without control characters and every line has the same number of
-cells, with blanks between them. What is not plain is for those who read it line by line and can say
-what is wrong with it; nothing is explained here. The work is NumPy's, on whole columns: eight bytes
-from the beginning of every cell are taken in one step, and eight digits in another.
+A chunk is plain if it is UTF-8 without control or invisible characters and every line has the same
+number of cells, with blanks between them. What is not plain is for those who read it line by line
+and can say what is wrong with it; nothing is explained here. The work is NumPy's, on whole columns:
+eight bytes from the beginning of every cell are taken in one step, and eight digits in another.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.formats.problems import MAX_ID_LENGTH
+from judging.formats.problems import MAX_ID_LENGTH, has_invisible
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -39,6 +39,8 @@ _HAS_64_DIGITS = np.finfo(np.longdouble).nmant == 63 and sys.byteorder == "littl
 
 _TABLE_BITS = 16
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9], dtype=np.uint64)
+
+_ASCII = bytes(range(128))
 
 _PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
@@ -159,7 +161,7 @@ class PlainLines:
         if np.max(end - begin) <= MAX_NUMBER and b"_" not in self.text:
             with suppress(ValueError):
                 return list(map(float, cells))
-        return [parsed_number(cell.decode("ascii")) for cell in cells]
+        return [parsed_number(cell.decode()) for cell in cells]
 
     def _with_fraction(
         self,
@@ -191,7 +193,7 @@ class PlainLines:
 
 def split_cells(chunk: bytes, columns: int) -> PlainLines | None:
     """Return the cells of whole lines, or None if they are not plain."""
-    if not chunk.isascii() or b"\x7f" in chunk:
+    if b"\x7f" in chunk or not (chunk.isascii() or _has_plain_letters(chunk)):
         return None
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n")
@@ -212,6 +214,19 @@ def split_cells(chunk: bytes, columns: int) -> PlainLines | None:
     begin = (end - length).reshape(-1, columns).T
     shape = np.ascontiguousarray(begin), np.ascontiguousarray(length.reshape(-1, columns).T)
     return PlainLines(text + bytes(WORD), *shape)
+
+
+def _has_plain_letters(chunk: bytes) -> bool:
+    """Whether it is UTF-8, and what is not ASCII in it may stand in any cell.
+
+    Each different letter is looked at once, as rules for ids ask nothing else of one.
+    """
+    try:
+        chunk.decode()
+    except UnicodeDecodeError:
+        return False
+    codes = np.frombuffer(chunk.translate(None, _ASCII).decode().encode("utf-32-le"), dtype="<u4")
+    return not has_invisible("".join(map(chr, np.flatnonzero(np.bincount(codes)).tolist())))
 
 
 def _is_regular(kinds: NDArray[np.uint8], columns: int) -> bool:

@@ -141,10 +141,15 @@ def id_problem(text: str, what: str = "docno") -> str | None:
     return f"expected a {what} {fault}, found {show(text)}" if fault else None
 
 
+def has_invisible(text: str) -> bool:
+    """Whether there is white space, or a control or invisible character, in a text."""
+    return any(unicodedata.category(character) in _INVISIBLE for character in text)
+
+
 def _id_fault(text: str) -> str | None:
     if not text or len(text) > MAX_ID_LENGTH:
         return f"of 1 to {MAX_ID_LENGTH} characters"
-    if any(unicodedata.category(character) in _INVISIBLE for character in text):
+    if has_invisible(text):
         return "without white space, control or invisible characters"
     if text[0] in "/~" or "\\" in text or _DRIVE.match(text):
         return "that is no path (no leading '/' or '~', no backslash, no drive letter)"

@@ -17,7 +17,7 @@ Told = tuple[object, ...]
 CHANGES = [
     b"", b" ", b"\t", b"  ", b"\n", b"\n\n", b"\r\n", b"\r", b"\x0b", b"\x00", b"\x1c", b"\x7f",
     b"#", b"1e5", b"nan", b"inf", b"1_0", b"-", b".", "ä".encode(), b"\xff", b"x" * 30,
-    b"x" * (MOST_BYTES + 1),
+    b"x" * (MOST_BYTES + 1), b"\x85", "\x85".encode(), "\xa0".encode(), "東".encode(), b"\xc3",
 ]  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def file_at_random(rng: random.Random) -> bytes:
     """Lines of one of the four kinds, in most files with something unusual somewhere."""
     columns, lines = rng.choice((4, 5, 6)), []
     for number in range(rng.randint(1, 6)):
-        docno = f"d{rng.randint(0, 40)}" * rng.randint(1, 3)
+        docno = f"{rng.choice(('d', 'd', 'd', 'ü'))}{rng.randint(0, 40)}" * rng.randint(1, 3)
         score, tag = f"{rng.uniform(-9, 9):.{rng.randint(0, 17)}f}", rng.choice("ab")
         lines.append({
             4: f"{rng.randint(1, 3)} 0 {docno} {rng.randint(-1, 3)}",
@@ -83,11 +83,8 @@ def test_both_ways_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def longer(cells: plain_cells.PlainCells, column: int) -> np.ndarray:
     """Leaves what stands behind a cell that is shorter than others."""
-    end, text = cells.end.ravel().tolist(), bytes(cells.text)
-    begins = [0, *(each + 1 for each in end[:-1])]
-    here = slice(column, None, cells.end.shape[1])
-    width = max(b - a for a, b in zip(begins[here], end[here], strict=True))
-    return np.array([text[at : at + width] for at in begins[here]])
+    end, length, text = cells.end[:, column], cells.length[:, column], bytes(cells.text)
+    return np.array([text[at : at + length.max()] for at in (end - length).tolist()])
 
 
 def any_lines(content: bytes, columns: int) -> plain_cells.PlainCells | None:
@@ -132,6 +129,29 @@ def test_plain_files_are_not_read_by_line(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(PoolError, match="docno 'd3' occurs twice in topic '2'"):
         rank_lines(topics, np.where(np.arange(100) == 77, b"d3", docnos), -np.arange(100.0))
     assert lexsorts
+
+
+@pytest.mark.parametrize("docno", ["d", "ü", "東\u00a0"])
+@pytest.mark.parametrize("blank", [" ", "  ", " \t "])
+def test_letters_and_blanks_are_cut_all_at_once(docno: str, blank: str) -> None:
+    rows = [["1", "Q0", f"{docno}{number}", "1", "0.5", "Müller"] for number in range(30)]
+    content = "".join(f"{blank[1:]}{blank.join(row)}{blank[1:]}\n" for row in rows).encode()
+    for ending in (content, content.removesuffix(b"\n"), content.replace(b"\n", b"\r\n")):
+        cells = cut_plain(ending, 6)
+        assert cells is not None
+        read = [[cell.decode() for cell in cells[column].tolist()] for column in range(6)]
+        assert list(map(list, zip(*read, strict=True))) == rows
+
+
+@pytest.mark.parametrize("piece", range(1, 9))
+def test_letters_are_looked_at_across_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_cells, "_PIECE", piece)
+    content = "ü 東\n😀 é".encode()
+    assert cut_plain(content, 2) is not None
+    for wrong in (content[:-1], content[1:], content + b"\xc3", content.replace(b"\x9d", b" ")):
+        with pytest.raises(UnicodeDecodeError):
+            wrong.decode()
+        assert cut_plain(wrong, 2) is None
 
 
 @pytest.mark.parametrize("topics", [[], ["b"], ["b", "a", "a", "b", "c", "c", "a"]])

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import struct
 from collections.abc import Callable
 
@@ -22,7 +23,7 @@ from judging.formats.cells import (
     split_cells,
 )
 from judging.formats.columns import may_repeat
-from judging.formats.problems import id_problem
+from judging.formats.problems import has_invisible, id_problem
 
 MANY = settings(deadline=None, max_examples=400)
 NUMBERS = (
@@ -170,7 +171,7 @@ def test_what_is_alike_at_some_bits_is_told_apart(monkeypatch: pytest.MonkeyPatc
 
 LINES = st.lists(
     st.lists(
-        st.text("ab/.~:C9é\x7f\x1f", min_size=1, max_size=20),
+        st.text("ab/.~:C9é東\x7f\x1f\u200b", min_size=1, max_size=20),
         min_size=2,
         max_size=4,
     ),
@@ -200,7 +201,7 @@ def chunks(draw: st.DrawFn) -> bytes:
 def test_what_is_cut_is_what_lines_hold(chunk: bytes, columns: int) -> None:
     found = split_cells(chunk, columns)
     rows = [line.split() for line in chunk.removesuffix(b"\n").split(b"\n")]
-    plain = chunk.isascii() and not any(sign in chunk for sign in b"\x7f\x1f")
+    plain = not has_invisible(re.sub(r"[ \t\r\n]", "", chunk.decode()))
     plain = plain and b"\r" not in chunk.replace(b"\r\n", b"\n")
     plain = plain and all(len(row) == columns for row in rows)
     assert (found is not None) >= plain  # a carriage return at the very end may or may not be one
@@ -221,7 +222,7 @@ def test_what_is_cut_is_what_lines_hold(chunk: bytes, columns: int) -> None:
         assert found.is_constant(column) == (len(set(wanted)) == 1)
 
 
-IDS = st.lists(st.text("a/.~:C9\\", min_size=1, max_size=6), min_size=1, max_size=3)
+IDS = st.lists(st.text("aé東/.~:C9\\", min_size=1, max_size=6), min_size=1, max_size=3)
 
 
 @pytest.mark.slow
@@ -229,12 +230,23 @@ IDS = st.lists(st.text("a/.~:C9\\", min_size=1, max_size=6), min_size=1, max_siz
 @given(IDS)
 @example(["a" * 255])
 @example(["a" * 256])
+@example(["é" * 127])
+@example(["é" * 128])
 @example(["http://a.b/c.d"])
 @example(["a/..b", "a./b", ".a"])
 def test_ids_of_a_column_are_good_if_each_is(ids: list[str]) -> None:
     cells = split_cells("".join(f"{each} x\n" for each in ids).encode(), 2)
     assert cells is not None
-    assert are_plain_ids(cells, 0) == all(id_problem(each) is None for each in ids)
+    plain = all(id_problem(each) is None and len(each.encode()) <= 255 for each in ids)
+    assert are_plain_ids(cells, 0) == plain
+
+
+def test_each_letter_of_a_chunk_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(cells_module, "has_invisible", looked.append)
+    texts = [f"{'äß東'[number % 3]}{number} Müller\n" for number in range(3000)]
+    assert split_cells("".join(texts).encode(), 2) is not None
+    assert looked == ["ßäü東"]
 
 
 @pytest.mark.slow

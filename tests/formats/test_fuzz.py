@@ -3,7 +3,7 @@
 import gzip
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import estimation.formats.predictions as predictions_module
 import estimation.formats.runs as runs_module
+import judging.formats.cells as cells_module
 import judging.formats.columns as columns_module
 import judging.formats.qrels as qrels_module
 from estimation.formats.predictions import PredictionFile, read_predictions, save_predictions
@@ -42,6 +43,7 @@ DOCS = (
 DOCS_JSON = '{"docno": "FT-1", "title": "t", "text": "x\\n"}\n{"_id": "2", "contents": "y"}\n'
 QRELS = "401 0 FT-1 1\n401 0 FT-2 0\n402 0 FT-1 -1\n" * 2
 RUN = "".join(f"40{n % 3} Q0 FT-{n} {n} {9.5 - n} tag\n" for n in range(12))
+LETTERS = RUN.replace("FT", "Straße-東").replace("tag", "Müller")
 GRADES = "".join(f"40{n % 3} FT-{n} {n / 4}\n" for n in range(12))
 PROBABILITIES = "".join(f"40{n % 3} FT-{n} 0.{n:02} 0 0.{99 - n:02} 0.01\n" for n in range(12))
 TEXTS = (TOPICS, TOPICS_TSV, TOPICS_JSON, DOCS, DOCS_JSON, QRELS, RUN, GRADES, PROBABILITIES)
@@ -55,7 +57,8 @@ PIECES = st.sampled_from(
         *(b"&#x110000;", b"&#55296;", b"&amp;", b'"', b"\\", b"\\ud800", b"\\u0000", b"{", b"[["),
         *(b"}", b"null", b"NaN", b"1e999", b"9" * 4301, b"-", b"inf", b"1_0", b"\xd9\xa1", b"../"),
         *(b"~", b"/", b"C:", b"\x1f\x8b", b"=", b"0x1", b"1.5", b"tag2", b'"id":', b"Number:"),
-        *(b"x" * 300, b"401", b"FT-1"),
+        *(b"x" * 300, b"401", b"FT-1", "ü".encode() * 128, "u\u0308".encode(), "東".encode()),
+        *(b"\xc2\x85", "\u2003".encode(), "\u200b".encode(), "\ue000".encode(), b"\xbc", b"\xf5"),
     ]
 )
 
@@ -203,13 +206,16 @@ def saved(found: RunFile | PredictionFile | Lines | None) -> bytes:
 
 WAYS: dict[str, tuple[str, ModuleType, Reader]] = {
     "runs": (RUN, runs_module, READERS[7]),
+    "runs of letters": (LETTERS, runs_module, READERS[7]),
     "qrels": (QRELS, qrels_module, READERS[6]),
+    "qrels of letters": (QRELS.replace("FT", "文書ü"), qrels_module, READERS[6]),
     "qrels of a scale": (
         QRELS,
         qrels_module,
         lambda f, p: read_qrels(f, p, grades=[-1, 0, 1]),
     ),
     "grades": (GRADES, predictions_module, READERS[8]),
+    "grades of letters": (GRADES.replace("FT", "😀"), predictions_module, READERS[8]),
     "probabilities": (PROBABILITIES, predictions_module, READERS[8]),
     "costs": (COSTS, predictions_module, READERS[8]),
 }
@@ -223,14 +229,58 @@ def test_reading_by_chunk_and_by_line_agree(name: str) -> None:
     @FUZZ
     @given(mutated_lines(text))
     def run(data: bytes) -> None:
-        fast, fast_problems = read(reader, data)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "split_cells", lambda *_: None)
-            slow, slow_problems = read(reader, data)
-        assert fast_problems == slow_problems
-        assert saved(fast) == saved(slow)
+        assert_ways_agree(module, reader, data)
 
     run()
+
+
+def assert_ways_agree(module: ModuleType, reader: Reader, data: bytes) -> None:
+    fast, fast_problems = read(reader, data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "split_cells", lambda *_: None)
+        slow, slow_problems = read(reader, data)
+    assert fast_problems == slow_problems, data
+    assert saved(fast) == saved(slow), data
+
+
+HOSTILE = [
+    *(
+        each.encode()
+        for each in "\x80\x85\x9f\xa0\xad\u0301\u0661\u1680\u2003\u200b\u2028\u202e\u212a"
+    ),
+    *(each.encode() for each in "\u3000\ufeff\ue000\uffff\U000e0001\U0010ffffé東\uff11\uff0e"),
+    *(b"\xff", b"\xc3", b"\xbc", b"\xed\xa0\x80", b"\xc0\xa0", b"\xf4\x90\x80\x80"),
+]
+
+
+def with_a_letter_somewhere(text: str, letter: bytes) -> Iterator[bytes]:
+    """A letter before, in, behind and in the place of each cell of a line, and between two."""
+    lines = text.encode().splitlines(keepends=True)
+    cells = lines[5].split(b" ")
+    for place, cell in enumerate(cells):
+        for changed in (letter + cell, cell[:1] + letter + cell[1:], cell.strip() + letter, letter):
+            end = b"\n" if place == len(cells) - 1 else b""
+            other = [*cells[:place], changed.strip(b"\n") + end, *cells[place + 1 :]]
+            yield b"".join([*lines[:5], b" ".join(other), *lines[6:]])
+    yield b"".join([*lines[:5], letter.join(cells), *lines[6:]])
+    yield b"".join([*lines[:5], letter, b"\n", *lines[5:]])
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_whatever_letter_stands_anywhere_is_read_as_by_line(name: str) -> None:
+    text, module, reader = WAYS[name]
+    for letter in HOSTILE:
+        for data in with_a_letter_somewhere(text, letter):
+            assert_ways_agree(module, reader, data)
+
+
+@pytest.mark.parametrize("twin", [lambda _: False, lambda text: "\xa0" in text])
+def test_letters_that_nobody_sees_taken_for_others_are_found_out(
+    twin: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells_module, "has_invisible", twin)
+    with pytest.raises(AssertionError):
+        test_whatever_letter_stands_anywhere_is_read_as_by_line("runs")
 
 
 @pytest.mark.parametrize("name", [each for each in WAYS if each != "costs"])

@@ -57,7 +57,7 @@ class TrecLines:
     def names(self, column: str) -> BytesArray:
         """A column of names: UTF-8 without the byte 0, which arrays of bytes would lose."""
         values = self._column(column)
-        if isinstance(values, np.ndarray):  # ASCII without control characters
+        if isinstance(values, np.ndarray):  # UTF-8 without control characters
             return values
         for at, name in enumerate(values):
             if not name.isascii() or b"\0" in name:
