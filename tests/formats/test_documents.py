@@ -1,14 +1,17 @@
 import io
 import json
-import time
+import re
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from judging.formats import sgml
 from judging.formats.documents import MAX_TEXT, DocumentRecord, read_documents
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
+from tests.support.growth import LINEAR, growth
 
 MEBIBYTE = 1 << 20
 
@@ -163,11 +166,24 @@ def test_a_file_without_a_document_is_an_error(data: str) -> None:
     ],
 )
 def test_no_markup_takes_more_than_linear_time(inside: str) -> None:
-    count = MAX_TEXT // len(inside)
-    started = time.process_time()
-    read(f"<DOC>\n{inside * count}\n</DOC>\n", limits=Limits(max_line=2 * MEBIBYTE))
-    read(f"<DOC><DOCNO>1</DOCNO><TEXT>\n{inside * count}\n</TEXT></DOC>\n")
-    assert time.process_time() - started < 5
+    assert growth(markup_of(inside), MAX_TEXT // 16) < LINEAR
+
+
+def markup_of(inside: str) -> Callable[[int], None]:
+    def work(size: int) -> None:
+        markup = inside * (size // len(inside))
+        read(f"<DOC>\n{markup}\n</DOC>\n", limits=Limits(max_line=2 * MEBIBYTE))
+        read(f"<DOC><DOCNO>1</DOCNO><TEXT>\n{markup}\n</TEXT></DOC>\n")
+
+    return work
+
+
+@pytest.mark.slow
+def test_tags_that_are_looked_for_to_the_end_from_everywhere_are_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sgml, "_TAG", re.compile("<[^>]*>"))
+    assert growth(markup_of("<"), 4096) > LINEAR
 
 
 @pytest.mark.slow
