@@ -42,6 +42,10 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "site": ("benchmarks.site",),
     "core": ("benchmarks.core",),
     "recompute": ("benchmarks.recompute",),
+    "recompute-million": (
+        *("benchmarks.recompute", "--methods", "poisson"),
+        *("--judgments", "1000000"),
+    ),
     "recompute-postgres": ("benchmarks.recompute", "--postgres"),
     "recompute-single": (
         *("benchmarks.recompute", "--methods", "iid"),

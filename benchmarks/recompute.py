@@ -53,6 +53,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.db.models import F  # noqa: E402
 
+from benchmarks.bars import LARGE, of_recompute  # noqa: E402
 from benchmarks.clusters import seconds_of  # noqa: E402
 from benchmarks.core import Collection, synthetic  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
@@ -89,9 +90,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "files": (files, "keep_written"),
 }
 ASSESSORS = 10
-LARGE, MOST = 100_000, 0.25  # judgments, and seconds of the recompute after them
-MOST_ADAPTIVE = 1.3 * MOST  # of rounds that fit a model after every batch, as in `benchmarks.core`
-MOST_OF_ONE = 0.12  # and of a round for one run, and of AP beside other measures
+MOST_OF_ONE = 0.12  # seconds of a round for one run, and of AP beside other measures
 LATER = "9999-01-01T00:00:00+00:00"
 
 
@@ -305,9 +304,7 @@ def _most(row: Round, method: str, judgments: int) -> float | None:
     """Seconds that a recompute should take at most; None beyond the numbers that have a bar."""
     if row.goal == "single":
         return MOST_OF_ONE
-    if judgments > LARGE:
-        return None
-    return MOST_ADAPTIVE if method == "adaptive" else MOST
+    return of_recompute(judgments, adaptive=method == "adaptive")
 
 
 def added(row: Round, name: str) -> float:

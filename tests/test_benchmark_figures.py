@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks.bars import of_recompute
 from benchmarks.figures import KEPT, Figure, as_json, read_figures, table, tell
 
 
@@ -26,6 +27,25 @@ def test_a_figure_is_as_good_as_it_should_be_in_every_way_that_was_asked(
     figure: Figure, met: bool | None
 ) -> None:
     assert figure.met is met
+
+
+@pytest.mark.parametrize(
+    ("judgments", "most", "adaptive"),
+    [
+        (0, 0.06, 0.078),
+        (10_000, 0.08, 0.104),
+        (50_000, 0.16, 0.208),
+        (99_999, 0.25, 0.325),
+        (100_000, 0.25, 0.325),
+        (1_000_000, 2.06, 2.678),
+        (1_000_001, None, None),
+    ],
+)
+def test_a_recompute_of_fewer_judgments_should_take_less(
+    judgments: int, most: float | None, adaptive: float | None
+) -> None:
+    assert of_recompute(judgments, adaptive=False) == most
+    assert of_recompute(judgments, adaptive=True) == adaptive
 
 
 def test_figures_are_collected_in_the_order_in_which_they_are_told(
