@@ -4,29 +4,24 @@
     .venv/bin/python -m benchmarks --only drawing,judging
 
 Each runs in a process of its own. What evalsite is measured against (`benchmarks/peers.txt`) is
-installed once into an environment of its own. `--json FILE` keeps the figures with machine and
-versions, `--page FILE` writes the table between the marks of docs/benchmarks.md.
+installed once into an environment of its own. Machine and versions stand at the head; `--json FILE`
+keeps the figures with them, `--page FILE` writes both between the marks of docs/benchmarks.md.
 """
 
 import argparse
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
-import psutil
-
 from benchmarks.figures import KEPT, Figure, as_json, read_figures, table
+from benchmarks.machine import in_words, machine
 from benchmarks.peers import peers_python
 
 HERE = Path(__file__).resolve().parent
 BEGINS, ENDS = "<!-- speed: begins -->", "<!-- speed: ends -->"
-LIBRARIES = ("Django", "djangorestframework", "numpy", "scipy", "celery", "psycopg")
 PEERS = "{peers}"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "reading": ("benchmarks.reading", "--peers", PEERS),
@@ -58,11 +53,13 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _options().parse_args(arguments)
     peers, failed = given.peers, []
+    if peers is None and any(PEERS in COMMANDS[name] for name in given.only):
+        peers = peers_python(HERE.parent / ".peers")
+    told = machine(peers)
+    print(in_words(told))
     with tempfile.NamedTemporaryFile() as kept:
         for name in given.only:
             command = COMMANDS[name]
-            if PEERS in command and peers is None:
-                peers = peers_python(HERE.parent / ".peers")
             print(f"\n{name}", flush=True)
             asked = [str(peers) if each == PEERS else each for each in command]
             environment = os.environ | {KEPT: kept.name, "OMP_NUM_THREADS": "1"}
@@ -72,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join(["", *table(figures)]))
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(as_json(figures, machine()))
+        given.json.write_text(as_json(figures, told))
     if given.page is not None:
-        write_page(given.page, figures)
+        write_page(given.page, figures, told)
     if failed:
         print(f"\nThese did not end well: {', '.join(failed)}.")
     return 1 if failed else 0
@@ -101,27 +98,13 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def machine() -> dict[str, object]:
-    """What the figures were measured on, and with."""
-    return {
-        "day": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processors": psutil.cpu_count(),
-        "memory": psutil.virtual_memory().total,
-        **{name: metadata.version(name) for name in LIBRARIES},
-    }
-
-
-def write_page(path: Path, figures: Sequence[Figure]) -> None:
+def write_page(path: Path, figures: Sequence[Figure], told: Mapping[str, object]) -> None:
     """Put the table in the place of the one that stands between the marks."""
     before, _, rest = path.read_text().partition(BEGINS)
     _, mark, after = rest.partition(ENDS)
     if not mark:
         raise SystemExit(f"{path} has no place between {BEGINS} and {ENDS}")
-    told = machine()
-    on = f"{told['processors']} processors, Python {told['python']}, {told['day']}."
-    lines = "\n".join([BEGINS, "", on, "", *table(figures), "", ENDS])
+    lines = "\n".join([BEGINS, "", in_words(told), "", *table(figures), "", ENDS])
     path.write_text(before + lines + after)
 
 

@@ -8,6 +8,12 @@ HERE = Path(__file__).resolve().parent
 NOT_NEEDED = "--no-deps"
 
 
+def names(name: str = "peers") -> list[str]:
+    """What ``name.txt`` asks for."""
+    lines = (HERE / f"{name}.txt").read_text().splitlines()
+    return [line.partition("==")[0] for line in lines if not line.startswith("#")]
+
+
 def peers_python(folder: Path, name: str = "peers") -> Path:
     """The Python of an environment with all of ``name.txt``, and of ``name-alone.txt`` without what
     these ask for; anew where the lists have changed."""

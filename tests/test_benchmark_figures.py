@@ -2,13 +2,18 @@
 
 import importlib.util
 import json
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import machine as machine_module
 from benchmarks.bars import of_recompute
 from benchmarks.figures import KEPT, Figure, as_json, read_figures, table, tell
+from benchmarks.machine import in_words, machine
+from benchmarks.peers import names
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_figures_are_collected_in_the_order_in_which_they_are_told(
     lines = table(told)
     assert lines[2] == "| read | 1.5 s | 0.5 bare | 3.00 | 2 times | missed |"
     assert {line.count("|") for line in lines} == {7}
-    rows = json.loads(as_json(told, command.machine()))
+    rows = json.loads(as_json(told, machine()))
     assert [row["met"] for row in rows["figures"]] == [False, None]
     assert rows["machine"]["processors"] > 0
 
@@ -69,6 +74,32 @@ def test_figures_are_collected_in_the_order_in_which_they_are_told(
 def test_nothing_is_kept_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEPT, raising=False)
     tell(Figure("read", 1.0, "s"))
+
+
+def test_machine_and_versions_stand_at_the_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "COMMANDS", {"none": ("platform",)})
+    kept = tmp_path / "figures.json"
+    assert command.main(["--only", "none", "--json", str(kept)]) == 0
+    head = capsys.readouterr().out.splitlines()[0]
+    told = json.loads(kept.read_text())["machine"]
+    for name in ("processors", "python", "numpy", "scipy", "Django", "sqlite"):
+        assert str(told[name]) in head
+    assert told["peers"] == {}
+
+
+def test_versions_of_peers_are_those_of_their_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_module, "names", lambda: ["numpy", "pytest"])
+    told = machine(Path(sys.executable))
+    versions = {name: metadata.version(name) for name in ("numpy", "pytest")}
+    assert told["peers"] == versions
+    assert f"numpy {versions['numpy']}, pytest {versions['pytest']}; " in in_words(told)
+
+
+def test_peers_are_those_that_are_installed() -> None:
+    assert {"ir_measures", "polars", "pyarrow", "ranx"} < set(names())
+    assert names("label-peers")
 
 
 def test_every_command_is_a_module_that_is_there() -> None:
@@ -82,14 +113,14 @@ def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{command.BEGINS}\nold\n{command.ENDS}\nafter\n")
     for value in (1.0, 2.0):
-        command.write_page(page, [Figure("work", value, "s")])
+        command.write_page(page, [Figure("work", value, "s")], machine())
     text = page.read_text()
-    assert text.startswith(f"before\n{command.BEGINS}\n")
+    assert text.startswith(f"before\n{command.BEGINS}\n\n{in_words(machine())}\n")
     assert text.endswith(f"{command.ENDS}\nafter\n")
     assert "| work | 2 s |" in text
     assert "1 s" not in text
     assert "old" not in text
     page.write_text("nothing")
     with pytest.raises(SystemExit):
-        command.write_page(page, [])
+        command.write_page(page, [], machine())
     assert page.read_text() == "nothing"
