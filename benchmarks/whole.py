@@ -255,9 +255,10 @@ def report(peers: Sequence[Peer]) -> None:
             f" {peer.evaluated / oracle.evaluated:9.4f} {apart:8.0e}"
         )
     for peer in peers:
-        if "evalsite" in peer.name:
+        if peer is not oracle:
+            most = FILES if "evalsite" in peer.name else None
             work = f"files to values, {peer.name}"
-            tell(Figure(work, peer.total, "s", oracle.name, oracle.total, most_times=FILES))
+            tell(Figure(work, peer.total, "s", oracle.name, oracle.total, most_times=most))
     pool = next((peer for peer in peers if peer.name == POOL), None)
     if pool is not None:
         taken = pool.evaluated, "s", oracle.name, oracle.evaluated

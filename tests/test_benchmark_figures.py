@@ -6,10 +6,12 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import machine as machine_module
+from benchmarks import whole
 from benchmarks.bars import of_recompute
 from benchmarks.figures import KEPT, Figure, as_json, read_figures, table, tell
 from benchmarks.machine import in_words, machine
@@ -124,3 +126,26 @@ def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         command.write_page(page, [], machine())
     assert page.read_text() == "nothing"
+
+
+def test_all_that_files_are_evaluated_with_stands_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "figures"
+    monkeypatch.setenv(KEPT, str(kept))
+    others = ["evalsite", "evalsite, library", "ir_measures", "ranx"]
+    whole.report([_Told(name) for name in [*others, "pytrec_eval"]])
+    figures = read_figures(kept)
+    assert [each.work for each in figures] == [f"files to values, {name}" for name in others]
+    assert [each.most_times for each in figures] == [0.5, 0.5, None, None]
+    assert {(each.beside, each.reference) for each in figures} == {("pytrec_eval", 3.0)}
+
+
+class _Told(whole.Peer):
+    """One that has read and evaluated."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.version, self.read, self.evaluated = name, "1", 1.0, 2.0
+
+    def found(self) -> np.ndarray:
+        return np.zeros((3, 2, 1))
