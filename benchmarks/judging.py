@@ -1,9 +1,9 @@
 """What one judgment costs: with few and many pairs waiting, by page and REST, beside bare Django.
 
 ``python -m benchmarks.judging [--postgres]``. Processor time of the process that answers and, with
-PostgreSQL, of its server. "Bare Django" sends the same statements, with the same values and on a
-copy of the database as it was before, from a view without middleware: what the database, the
-driver and the request cost anyhow.
+PostgreSQL, of its server. "Bare Django" sends the same statements, with the same values, prepared
+where they were, and on a copy of the database as it was before, from a view without middleware:
+what the database, the driver and the request cost anyhow.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,6 +45,7 @@ from django.urls import path  # noqa: E402
 
 from benchmarks.clusters import seconds_of  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
+from benchmarks.replays import Said, recorded, send  # noqa: E402
 from judging.models import Assignment, Campaign, Document, User  # noqa: E402
 from judging.services import members  # noqa: E402
 from tests.support import factories  # noqa: E402
@@ -54,7 +54,7 @@ JUDGMENTS = 200
 TOPICS = 20
 TEXT = "\n\n".join("A sentence that says something about wings. " * 12 for _ in range(4))
 TRANSACTION = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
-Statements = list[tuple[str, Any]]
+Statements = list[Said]
 Judge = Callable[[int], Callable[[], object]]
 
 
@@ -115,16 +115,6 @@ def cost(acts: Iterator[Callable[[], object]]) -> tuple[float, float]:
     return 1000 * statistics.median(mine), 1000 * (seconds_of(CLUSTER) - before) / count
 
 
-@contextmanager
-def recorded(into: Statements) -> Iterator[None]:
-    def keep(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        into.append((sql, params))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(keep):
-        yield
-
-
 def copy_database() -> str:
     connection.close()
     if CLUSTER is not None:
@@ -139,20 +129,13 @@ def bare(turns: list[Statements]) -> tuple[float, float]:
     waiting = iter(turns)
 
     def view(_request: HttpRequest) -> HttpResponse:
-        turn = [each for each in next(waiting) if not each[0].startswith(TRANSACTION)]
-        writes = [number for number, (sql, _) in enumerate(turn) if not sql.startswith("SELECT")]
+        turn = [each for each in next(waiting) if not each.sql.startswith(TRANSACTION)]
+        writes = [n for n, each in enumerate(turn) if not each.sql.startswith("SELECT")]
         send(turn[: writes[0]])
         with transaction.atomic():
             send(turn[writes[0] : writes[-1] + 1])
         send(turn[writes[-1] + 1 :])
         return HttpResponse(TEXT)
-
-    def send(statements: Statements) -> None:
-        with connection.cursor() as cursor:
-            for sql, params in statements:
-                cursor.execute(sql, params)
-                if cursor.description:
-                    cursor.fetchall()
 
     settings.MIDDLEWARE, settings.ROOT_URLCONF = [], (path("", view),)
     answer, request = WSGIHandler(), RequestFactory(SERVER_NAME="localhost")
@@ -169,7 +152,7 @@ def measured(name: str, way: Callable[[Campaign, User], Judge]) -> None:
     connection.ensure_connection()
     own, database = cost(_each(judge, turns))
     usual = [t for t in turns if len(t) == statistics.mode(map(len, turns))]
-    apart = [sum(not sql.startswith(TRANSACTION) for sql, _ in turn) for turn in usual]
+    apart = [sum(not each.sql.startswith(TRANSACTION) for each in turn) for turn in usual]
     kept = settings.MIDDLEWARE, settings.ROOT_URLCONF, connection.settings_dict["NAME"]
     connection.close()
     connection.settings_dict["NAME"] = before

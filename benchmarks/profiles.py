@@ -146,7 +146,7 @@ def of_judging() -> Iterator[str]:
     started = time.process_time()
     send(51)
     seconds = (time.process_time() - started) / JUDGMENTS
-    asked = [each for each in said if each[0].startswith("SELECT")]
+    asked = [(each.sql, each.values) for each in said if each.sql.startswith("SELECT")]
     driver = by_the_driver(asked)
     told = (
         f"{1000 * seconds:.1f} ms; the {len(asked)} that ask among its {len(said)} statements take "
