@@ -42,8 +42,8 @@ def shares_with_a_part(predicting: Predicting) -> np.ndarray:
 
 
 @pytest.mark.parametrize("predicting", [noise, of_two])
-def test_predictions_that_tell_nothing_have_no_part(predicting: Predicting) -> None:
-    assert np.all(shares_with_a_part(predicting) <= 0.2)  # e^-2 of two columns
+def test_predictions_that_tell_nothing_have_a_part_by_chance_alone(predicting: Predicting) -> None:
+    assert np.all(shares_with_a_part(predicting) <= 0.4)  # e^-1 of two columns is .37
 
 
 def test_predictions_that_tell_something_have_one() -> None:

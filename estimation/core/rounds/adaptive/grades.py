@@ -31,7 +31,7 @@ Decline
 Predictions enter as features, never as labels: what they are worth is learned. Useless ones would
 have coefficients near 0 and not of 0, by chance, and chances of pairs would follow them: with 250
 judgments that cost 1 to 3 % of the error. So predictions have coefficients only where these lower
-twice the loss by `LEAST_TOLD` for each of their columns; by chance they do by 1.
+twice the loss by more than `LEAST_TOLD` for each of their columns: as chance does on average.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ LEAST_CHANCE = 1e-4
 AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
 HIGH = 2  # the column of how high a pair stands, in reciprocal ranks
 OF_LISTS = 4  # columns that lists of runs tell, and 1; others are of predictions
-LEAST_TOLD = 2.0
+LEAST_TOLD = 1.0
 OF_FINDS = 2  # features that tell what was found: neighbors and decline, the last of a model
 
 
