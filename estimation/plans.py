@@ -289,7 +289,8 @@ class RoundPlan:
     stop_width: float = option(
         "Half width", default=0.0,
         help="In units of the measure: the intervals of all runs reach so far to either side.",
-        asked="For the rule width: the half width, in the measure's unit, above 0.",
+        asked="For the rule width: the half width, in the measure's unit, above 0 and at most the "
+        "largest value of the measure.",
         attrs={"step": "any"}, only="width", wide=False, least=0,
         expected="Expected 0, or a half width above 0 in the measure's unit.",
     )  # fmt: skip

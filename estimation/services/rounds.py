@@ -177,7 +177,7 @@ def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     measure, reported = _measure(plan.measure, "measure"), _reported(plan)
     for text in (measure, *reported):
         _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
-    limits.check_negligible(campaign, plan, measure)
+    limits.check_in_unit(campaign, plan, measure)
     _check_alike(measure, reported)
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))

@@ -23,7 +23,7 @@ from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-EASY = {"stop_when": "width", "stop_width": 1000.0, "extra_share": 0.0}
+EASY = {"stop_when": "width", "stop_width": 13.5, "extra_share": 0.0}
 """A rule that comes true as soon as every value is known."""
 SMALL_BATCHES = {"budget": 90, "batch_size": 15}
 
@@ -357,7 +357,7 @@ def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
     batch, saved = row.stopping["batch"], row.stopping["saved"]
     said = (
         f"Stopped by its rule after batch {batch} of 6, which held then: DCG@10 of every run is "
-        f"known to ±\N{NO-BREAK SPACE}1000 or better. {saved:,} judgments were saved."
+        f"known to ±\N{NO-BREAK SPACE}13.5 or better. {saved:,} judgments were saved."
     )
     for name in ("live", "round-detail"):
         assert " ".join(said.split()) in text(organizer.get(address(name, campaign, row.number)))
@@ -391,6 +391,7 @@ def test_the_assessors_see_that_the_work_is_done(campaign: Campaign) -> None:
         ("stop_when", {"stop_when": "soon"}),
         ("stop_width", {"stop_when": "width", "stop_width": 0.0}),
         ("stop_width", {"stop_width": float("nan")}),
+        ("stop_width", {"stop_when": "width", "stop_width": 1e9}),
         ("stop_top", {"stop_when": "top", "stop_top": 4}),
         ("stop_top", {"stop_when": "top", "stop_top": 0}),
     ],
@@ -402,6 +403,16 @@ def test_a_rule_that_cannot_be_meant_is_refused(
     with pytest.raises(UserError) as caught:
         rounds.draft(campaign=campaign, by=campaign.created_by, plan=wanted)
     assert caught.value.field == field
+
+
+def test_a_width_is_no_more_than_a_value_can_be(campaign: Campaign) -> None:
+    """A round ended after its first numbers, with every run "known to ± 1e+09 or better"."""
+    wide = evaluation.plan(measure="P@10", reported=[], stop_when="width", stop_width=1.5)
+    with pytest.raises(UserError, match="at most 1, the largest value") as caught:
+        rounds.draft(campaign=campaign, by=campaign.created_by, plan=wide)
+    assert caught.value.field == "stop_width"
+    without = evaluation.plan(measure="P@10", reported=[], stop_width=1.5)
+    rounds.draft(campaign=campaign, by=campaign.created_by, plan=without)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def about_to_end(batch_size: int = 15) -> tuple[Campaign, Round]:
     campaign = evaluation.with_material()
     row = evaluation.drawn(
         campaign, budget=90, batch_size=batch_size, extra_share=0.0, stop_when="width",
-        stop_width=1000.0,
+        stop_width=13.5,
     )  # fmt: skip
     Round.objects.filter(pk=row.pk).update(
         state=Round.State.JUDGING,

@@ -98,7 +98,7 @@ def _campaign() -> Campaign:
     factories.run_due_jobs()
     stopping.by_hand(row=first, by=by)
     factories.run_due_jobs()
-    _drawn(made, **asked, seed="b", stop_when="width", stop_width=60.0)
+    _drawn(made, **asked, seed="b", stop_when="width", stop_width=13.5)
     _judge(made, 20)
     paused = _drawn(made, top_up=True, budget=20, batch_size=10, extra_share=0.0, seed="c")
     _judge(made, 12)
