@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from estimation.conclusions import pair_states, what_next
+from estimation.conclusions import pair_states, what_next, why_open
 from estimation.core.inference.single import ends
 from estimation.core.inference.unknown import Reason
 from estimation.selectors import Pairwise, RankedRun, RankingTable, pairwise
@@ -64,6 +64,7 @@ def compare(table: RankingTable, first: str, second: str) -> RunComparison | Non
     difference = table.estimated[first] - table.estimated[second]
     states = pair_states(table.round, pairs)
     state, more = str(states.state[i, j]), float(states.more[i, j])
+    why = why_open(table.round, table.estimate_set, pairs)
     verdict, adjusted = int(pairs.verdicts[i, j]), float(pairs.adjusted_p[i, j])
     low, high = ends(difference, margin, adjusted)
     return RunComparison(
@@ -79,7 +80,7 @@ def compare(table: RankingTable, first: str, second: str) -> RunComparison | Non
         unknown=name_of(reason),
         unknown_why=table.purpose.of_difference(reason, first, second),
         state=state,
-        next=what_next(state, more, equivalence=pairs.equivalence is not None),
+        next=what_next(state, more, equivalence=pairs.equivalence is not None, why_open=why),
         within=pairs.within(first, second),
         settled=verdict != 0 and adjusted == 0.0,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimation.charts.lines import LineChart, lines
-from estimation.conclusions import in_two_digits, judgments
+from estimation.conclusions import STOPPED, in_two_digits, judgments
 from estimation.core.planning.foretold import MOST, SELDOM, Forecast, Prospect
 from estimation.core.planning.reached import ReachedByBudget
 from estimation.findings import LIMIT, OPEN, SURE
@@ -27,7 +27,8 @@ def forecast_of(shown: EstimateSet) -> Forecast | None:
 
 @dataclass(frozen=True)
 class Said:
-    """A conclusion of a forecast: ``state`` as in `Prospect`, in words, and the judgments left.
+    """A conclusion of a forecast: ``state`` as in `Prospect`, or that the round has stopped before;
+    in words, and the judgments left.
 
     ``chance``: that it comes true within the budget; None where it is not told.
     """
@@ -43,7 +44,9 @@ class Said:
     @property
     def kind(self) -> str:
         """As of a finding."""
-        return {"decided": SURE, "equivalent": SURE, "go on": OPEN}.get(self.state, LIMIT)
+        stopped = OPEN if self.judgments else LIMIT
+        kinds = {"decided": SURE, "equivalent": SURE, "go on": OPEN, STOPPED: stopped}
+        return kinds.get(self.state, LIMIT)
 
 
 def said(row: Round, forecast: Forecast) -> list[Said]:
@@ -77,10 +80,12 @@ def _said(
     row: Round, found: Prospect, about: str, done: str, what: str, *, all_judged: bool
 ) -> Said:
     more, least, most = (_judgments(row, pairs) for pairs in (found.more, found.least, found.most))
-    of_ten = _of_ten(least, most)
-    if found.state in ("decided", "equivalent"):
+    of_ten, settled = _of_ten(least, most), found.state in ("decided", "equivalent")
+    stopped = row.state == Round.State.STOPPED and not settled and not all_judged
+    state, chance = (STOPPED, None) if stopped else (found.state, found.chance)
+    if settled:
         text = f"{done[0].upper()}{done[1:]}."
-    elif row.state == Round.State.STOPPED and more:
+    elif stopped and more:
         rest = f" ({of_ten})" if of_ten else ""
         text = f"The round has stopped; it would have taken {judgments(more)} until {done}{rest}."
     elif more is None:
@@ -89,12 +94,12 @@ def _said(
             text = f"All that there is to judge is judged, which does not decide {what}"
         elif of_ten:
             text = f"In most cases not even the whole pool decides {what} ({of_ten})"
-        text += f": runs may be equally good.{_within(found.chance)}"
+        text += f": runs may be equally good.{_within(chance)}"
     else:
         takes = f"{judgments(more)} until {done}{f', {of_ten}' if of_ten else ''}"
         it_takes = "" if found.state == "go on" else "it takes "
-        text = f"{_begin(found)}: {it_takes}{takes}.{_within(found.chance)}"
-    return Said(about, found.state, more, least, most, found.chance, text)
+        text = f"{_begin(found)}: {it_takes}{takes}.{_within(chance)}"
+    return Said(about, state, more, least, most, chance, text)
 
 
 def _judgments(row: Round, pairs: float | None) -> int | None:

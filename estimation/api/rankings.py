@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.serializers import EstimateSetRow, UnknownRow
-from estimation.conclusions import STATES
+from estimation.conclusions import FORETOLD, STATES
 from estimation.models import Estimate
 from estimation.unknown import CHOICES, name_of
 from judging.api.fields import Number
@@ -107,11 +107,17 @@ class PairwiseRow(Row):
     )
     states = StateNames(
         help_text="What may be concluded: decided (as in verdicts), equivalent, go on (foretold to "
-        "be one of these within the budget), out of reach with this budget, open (nothing is "
-        "foretold), unknown. Empty on the diagonal.",
+        "be one of these within the budget), out of reach with this budget, stopped (the round "
+        "ended early, before it was one of these), open (see why_open), unknown. Empty on the "
+        "diagonal.",
     )
     more = Square(
-        help_text="How many more judgments are foretold to settle it; null: none, or no number."
+        help_text="How many more judgments are foretold to settle it, or would have been needed, "
+        "of a round that has stopped; null: none, or no number."
+    )
+    why_open = CharField(
+        help_text="Why it is not said of open pairs what more judgments would bring; empty where "
+        "it is."
     )
 
 
@@ -136,7 +142,7 @@ class ForetoldRow(Row):
 class ProspectRow(Row):
     """Whether something is decided, or will be."""
 
-    state = serializers.ChoiceField(STATES[:4])
+    state = serializers.ChoiceField(FORETOLD)
     judgments = IntegerField(
         allow_null=True,
         help_text="How many more, with even chances; null: not even the whole pool will do.",
@@ -149,7 +155,8 @@ class ProspectRow(Row):
     )
     chance = Number(
         allow_null=True,
-        help_text="That it is so within the budget; of the best run only. Null: no batch is left.",
+        help_text="That it is so within the budget; of the best run only. Null: no batch is left, "
+        "or the round has stopped.",
     )
     text = CharField()
 

@@ -15,7 +15,7 @@ from estimation import listings, selectors
 from estimation.api.rankings import RankingRow
 from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, PseudonymRow, ReportsRow
-from estimation.conclusions import pair_states
+from estimation.conclusions import pair_states, why_open
 from estimation.core.arrays import nearest
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
@@ -109,7 +109,7 @@ class Ranking(CampaignView):
             "judged_again": selectors.judged_again(row) if row.is_drawn else None,
             "forecast": forecast_facts(row, shown, measure) if shown else None,
             "as_good_as_best": table.pairs.enough if table and table.pairs else [],
-            "pairs": _compared(row, pairs) if pairs else None,
+            "pairs": _compared(row, shown, pairs) if shown and pairs else None,
             "unknown_differences": unknown_differences(pairs, table.purpose)
             if table and pairs
             else None,
@@ -117,7 +117,7 @@ class Ranking(CampaignView):
         return Response(RankingRow(answer).data)
 
 
-def _compared(row: Round, pairs: selectors.Pairwise) -> dict[str, Any]:
+def _compared(row: Round, shown: EstimateSet, pairs: selectors.Pairwise) -> dict[str, Any]:
     states = pair_states(row, pairs)
     return {
         **vars(pairs),
@@ -125,6 +125,7 @@ def _compared(row: Round, pairs: selectors.Pairwise) -> dict[str, Any]:
         "equivalent": pairs.equivalent.astype(int),
         "states": states.state,
         "more": states.more,
+        "why_open": why_open(row, shown, pairs),
     }
 
 

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from estimation import selectors
+from estimation import comparisons, selectors
 from estimation.charts.lines import lines
-from estimation.conclusions import GO_ON, OPEN, OUT_OF_REACH, pair_states
+from estimation.conclusions import GO_ON, OPEN, OUT_OF_REACH, pair_states, why_open
 from estimation.core.planning.foretold import NEVER as NOT_AT_ALL
 from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
@@ -160,6 +160,11 @@ def test_a_tie_at_the_end_of_the_pool_is_no_matter_of_more_judgments() -> None:
     assert figure is not None
     assert "is judged, which does not decide which run is the best" in figure.said[0].text
     assert pair_states(row, table.pairs).state[0, 1] == OPEN
+    two = comparisons.compare(table, "run1", "again")
+    assert two is not None
+    assert two.next == (
+        "They are not told apart. All that there is to judge is judged: they may be equally good."
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,12 @@ def test_words_where_futures_differ(judged: Round) -> None:
     )
     judged.state = Round.State.STOPPED
     assert best(1.0, 1.0, 1.0, 1.0).text == "The best run is decided."
+    ended = best(0.0, 0.6, 0.8, 0.95)
+    assert ended.text.startswith("The round has stopped; it would have taken about ")
+    assert ended.text.endswith("is decided (in eight of ten cases 12 to 530).")
     assert best(0.0, 0.3, 0.6, 0.95).text.endswith("is decided (in eight of ten cases 26 to 620).")
+    assert (ended.state, ended.chance) == ("stopped", None), "it does not go on"
+    assert best(0.0, 0.0, 0.0, 0.0).state == "stopped"
 
 
 @pytest.mark.slow
@@ -239,6 +249,27 @@ def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
     of_goal = files.path_of(made.file).read_text().partition("Results by P@10")[0]
     assert "more judgment" in of_goal
     assert "further judgments" not in of_goal
+
+
+@pytest.mark.parametrize(
+    ("row", "shown", "because"),
+    [
+        ({}, {}, "P@5: forecasts are of the round's own measure, DCG@10."),
+        ({"measure": "P@5"}, {"earlier": {"1": 2}}, "rounds that are estimated together."),
+        ({"measure": "P@5"}, {"withdrawn": ["run1"]}, "a round of whose runs some were withdrawn."),
+        ({"measure": "P@5", "method": "query"}, {}, "rounds by whole topics."),
+        ({"measure": "P@5"}, {"intervals": {"P@5": "hoeffding"}}, "guaranteed intervals."),
+        ({"measure": "P@5", "estimator": "difference"}, {}, "estimates from predicted grades."),
+        ({"measure": "P@5"}, {}, "these estimates."),
+    ],
+)
+def test_why_nothing_is_foretold(
+    row: dict[str, str], shown: dict[str, object], because: str
+) -> None:
+    asked = Round(**{"measure": "DCG@10", "method": "poisson"} | row)
+    none = np.zeros((0, 0))
+    pairs = selectors.Pairwise("P@5", [], none, none, none, none, none, none)  # type: ignore[arg-type]
+    assert why_open(asked, EstimateSet(**shown), pairs) == f"Nothing is foretold of {because}"
 
 
 @pytest.mark.parametrize(("rule", "width"), [("width", 0.31), ("", None)])

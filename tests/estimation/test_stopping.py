@@ -376,6 +376,33 @@ def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
 
 
 @pytest.mark.slow
+def test_what_was_not_told_apart_when_a_round_stopped_is_said_to_be_so(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """Of such pairs there was a state without a word, and the best run was to "go on"."""
+    row = stopped(campaign)
+    base = f"/api/campaigns/{campaign.slug}"
+    rest = organizer.get(f"{base}/ranking/", {"pairs": "1"}).json()
+    pairs = rest["pairs"]
+    left = [(i, j) for i, line in enumerate(pairs["states"]) for j, state in enumerate(line)
+            if state == "stopped"]  # fmt: skip
+    assert left
+    assert {state for line in pairs["states"] for state in line} <= {"", "decided", "stopped"}
+    for i, j in left:
+        two = {"first": pairs["runs"][i], "second": pairs["runs"][j]}
+        found = organizer.get(f"{base}/comparison/", two).json()["comparison"]
+        assert found["state"] == "stopped"
+        assert found["next"].startswith("The round has stopped")
+        if pairs["more"][i][j]:
+            assert f"about {pairs['more'][i][j]:,.0f} more judgment" in found["next"]
+        page = text(organizer.get(address("compare", campaign, row.number), two))
+        assert found["next"] in page
+    for about in ("best", "ranking"):
+        assert rest["forecast"][about]["state"] in ("decided", "stopped")
+        assert rest["forecast"][about]["chance"] is None
+
+
+@pytest.mark.slow
 def test_the_assessors_see_that_the_work_is_done(campaign: Campaign) -> None:
     stopped(campaign)
     client = Client()

@@ -5,10 +5,12 @@ import io
 import json
 from collections import defaultdict
 
+import numpy as np
 import pytest
 from django.test import Client
 
 from estimation import listings, selectors
+from estimation.conclusions import OPEN, pair_states
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import RoundsTogether, part_over
 from estimation.core.rounds.evaluation import evaluate
@@ -81,6 +83,23 @@ def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str)
     outcome = estimates.from_scratch(second)
     assert outcome is not None
     assert outcome.digest == shown.digest
+
+
+def test_what_is_open_of_rounds_together_says_why_nothing_is_foretold(
+    campaign: Campaign, organizer: Client
+) -> None:
+    second = two_rounds(campaign)[1]
+    table = selectors.ranking_table(second)
+    assert table is not None
+    assert table.pairs is not None
+    i, j = (int(at[0]) for at in np.nonzero(pair_states(second, table.pairs).state == OPEN))
+    two = {"first": table.pairs.runs[i], "second": table.pairs.runs[j]}
+    base = f"/api/campaigns/{campaign.slug}"
+    found = organizer.get(f"{base}/comparison/", two).json()["comparison"]
+    why = "Nothing is foretold of rounds that are estimated together."
+    assert (found["state"], found["next"]) == ("open", f"They are not told apart. {why}")
+    assert organizer.get(f"{base}/ranking/", {"pairs": "1"}).json()["pairs"]["why_open"] == why
+    assert found["next"] in text(organizer.get(address("compare", campaign, second.number), two))
 
 
 def test_the_first_round_stays_as_it_is(campaign: Campaign) -> None:
