@@ -11,7 +11,7 @@ from estimation.machines import AGREEMENT
 from estimation.material import taking_part
 from estimation.models import Draw, MachineJudge, Prediction, Round
 from estimation.selectors import current_round, label_quality, latest_estimates
-from estimation.services import pausing
+from estimation.services import pausing, stopping
 from estimation.work import OF_NUMBERS, QUALITY
 from judging.models import Batch, Campaign, Job, Pair, Upload
 from judging.services import jobs
@@ -22,6 +22,7 @@ from judging.signals import (
     labels_added,
     labels_counted_anew,
     left_out_asked,
+    opening_asked,
     said_aside,
     seniors_changed,
     weights_asked,
@@ -116,6 +117,11 @@ def next_batch_is_planned(campaign: Campaign, **_kwargs: Any) -> str:
     if planned - halted:
         return "chosen"
     return "halted" if halted else ""
+
+
+@receiver(opening_asked, sender=Campaign, dispatch_uid="batches-that-a-rule-may-save")
+def batches_that_a_rule_may_save(campaign: Campaign, **_kwargs: Any) -> list[int]:
+    return stopping.too_far_ahead(campaign)
 
 
 @receiver(weights_asked, sender=Campaign, dispatch_uid="design-weights")

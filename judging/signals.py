@@ -14,7 +14,7 @@ excluded, or counts again: labels of any pair may be others, and complete batche
 ``seniors_changed``: the same. A senior grade was given or taken back, or counts otherwise.
 ``said_aside``: the same. Somebody whose work is excluded said something that would count otherwise.
 
-Four ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
+Five ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
 ``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
 that has failed for good, so that an organizer must do something; else nothing.
 
@@ -23,6 +23,10 @@ with how many pairs each of them stands for, as far as it knows.
 
 ``left_out_asked``, the same: a receiver answers with row ids of uploads whose content takes part in
 nothing any more, as a run that was withdrawn or replaced.
+
+``opening_asked``, the same, before the next batch is opened for somebody who finds nothing in open
+ones: a receiver answers with row ids of waiting batches that are not to be opened yet. By how far
+the batches before them are, and never by what was said.
 
 ``competence_asked``, the same, with ``username``: a receiver answers with what is known of how good
 the labels of that person are, as it was found with the latest estimates, or with nothing.
@@ -38,5 +42,6 @@ seniors_changed = Signal()
 said_aside = Signal()
 work_to_come = Signal()
 weights_asked = Signal()
+opening_asked = Signal()
 competence_asked = Signal()
 left_out_asked = Signal()

@@ -24,7 +24,7 @@ counts for nothing either, and is dropped too: nobody shall judge it again.
 """
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 from estimation.core.planning.stopping import StoppingRule
@@ -33,7 +33,8 @@ from estimation.endings import HAND
 from estimation.models import EstimateSet, Round, RoundBatch
 from estimation.selectors import complete_batches, told_batches
 from judging.errors import UserError
-from judging.models import Batch, User
+from judging.models import Batch, Campaign, User
+from judging.selectors import in_hand
 from judging.services import audit, batches, jobs
 
 STOP = "stop-round"
@@ -54,6 +55,30 @@ def comes_true(row: Round, result: MeasureResult, *, ended: bool) -> bool:
     """Whether a round shall end now; one that has ended as planned has nothing to save."""
     rule = rule_of(row)
     return rule is not None and not ended and not row.stopping and rule.holds(result)
+
+
+def too_far_ahead(campaign: Campaign) -> list[int]:
+    """Waiting batches of rounds with a rule that are not opened yet: those behind the batch after
+    one whose last pairs are in somebody's hands. Row ids.
+
+    A rule is looked at with batches that are complete in a row from the first. While one pair of
+    an early batch was held, all others were judged to the end of the budget, and nothing could be
+    saved. One batch ahead there is work meanwhile; nobody waits for longer than a lease, nor for
+    pairs that nobody has in hand.
+
+    Batches are served whole and in their order as ever, and count so: when one is opened hangs on
+    leases and on what is complete, never on a grade, and no pair is left out or put before another.
+    """
+    going = campaign.rounds.filter(state__in=GOING).exclude(stop_when="")
+    ruled = list(going.values_list("pk", flat=True))
+    if not ruled:  # the rest looks at every pair of open batches
+        return []
+    behind = RoundBatch.objects.filter(round__in=ruled)
+    kept = behind.filter(batch__in=in_hand(campaign)).order_by()
+    first = kept.values_list("round").annotate(first=Min("number"))
+    waiting = RoundBatch.objects.filter(batch__state=Batch.State.WAITING)
+    found = [waiting.filter(round=row, number__gt=number + 1) for row, number in first]
+    return [pk for rows in found for pk in rows.values_list("batch", flat=True)]
 
 
 def note(row: Round, shown: EstimateSet, *, planned: int) -> None:

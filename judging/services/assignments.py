@@ -26,6 +26,7 @@ from judging.guests import has_room, is_full
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
 from judging.selectors import free_places, is_excluded
 from judging.services import audit, batches
+from judging.signals import opening_asked
 from judging.statements import Row, Slot, Statement, changes, columns_of, inserts, reads, row_of
 
 TRIES = 8
@@ -36,7 +37,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     """The assessor's next pair, under a lease: the one already held, else a free place.
 
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
-    the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
+    the assessor finds no place in the open ones, unless that is to wait for pairs in other
+    hands (``opening_asked``). None: nothing can be had at the moment. Nor
     can one whose membership has ended meanwhile: nobody would give the place back; nor one whose
     work is excluded, or who waits until an organizer has looked at it, or has yet to pass the
     training; nor a guest who has as many as they may have.
@@ -53,10 +55,17 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
             return None
         if is_full(by):
             return None
-        more = release_lapsed(campaign) or batches.open_next(campaign.pk)
+        more = release_lapsed(campaign) or _open_next(campaign)
         # Somebody else may have opened the next batch since we looked.
         if not more and _open_batches(campaign) == opened:
             return None
+
+
+def _open_next(campaign: Campaign) -> Batch | None:
+    """Which batches wait hangs on leases and on what is complete, never on a grade."""
+    answers: list[Any] = opening_asked.send(sender=Campaign, campaign=campaign)
+    but = [pk for _, waiting in answers for pk in waiting]
+    return batches.open_next(campaign.pk, but=but)
 
 
 def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignment | None:

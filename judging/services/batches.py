@@ -8,7 +8,7 @@ batches, of a round that has ended before them; ``hold`` keeps whole batches bac
 ``let_go`` ends that.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -215,15 +215,17 @@ def _refresh_statistics() -> None:
                 cursor.execute(f"ANALYZE {connection.ops.quote_name(table._meta.db_table)}")
 
 
-def open_next(campaign_id: int) -> Batch | None:
+def open_next(campaign_id: int, *, but: Collection[int] = ()) -> Batch | None:
     """Opens the first waiting batch, if there is one; complete at once if nothing is left to do.
+
+    ``but``: row ids of those that are not to be opened yet, and are passed over.
 
     The pairs are locked before they are counted, as a save locks its pair before its batch: a
     judgment that comes in at the same moment is either counted here or takes one off afterwards.
     """
     with transaction.atomic():
         waiting = Batch.objects.filter(campaign_id=campaign_id, state=Batch.State.WAITING)
-        batch = waiting.order_by("number").first()
+        batch = waiting.exclude(pk__in=but).order_by("number").first()
         if batch is None:
             return None
         lock_pairs(Pair.objects.filter(batch_pairs__batch=batch))
