@@ -9,7 +9,6 @@ that join late, with a pool of 2 N others.
 
 import argparse
 import gzip
-import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
@@ -367,16 +367,15 @@ def compare_coverage(covered: Covered, *, share: float, samples: int) -> None:
 
 
 def main() -> None:
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default=os.environ.get("EVALSITE_TEST_DATA", default), type=Path)
+    parser.add_argument("--data", default=FOLDER, type=Path)
     parser.add_argument("--samples", default=30, type=int)
     parser.add_argument("--shares", default=[0.10, 0.05, 0.03], type=float, nargs="*")
     parser.add_argument("--coverage", default=0, type=int, help="samples for coverage, 2 or more")
     parser.add_argument("--topics", default=3, type=int, help="topics whose cost is measured")
     parser.add_argument("--later", default=0, type=int, help="runs that join late")
     chosen = parser.parse_args()
-    collection = read_collection(chosen.data / "trec8")
+    collection = read_collection(collection_in(chosen.data, "trec8"))
     pool = collection.pool(collection.runs)
     grades = collection.grades(pool)
     if chosen.topics:

@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.figures import Figure, tell
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
@@ -323,7 +324,6 @@ def foretelling(
 
 
 def main() -> None:
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--files", type=Path)
@@ -334,8 +334,7 @@ def main() -> None:
     elif given.files:
         collection = run_files(given.files)
     else:
-        data = Path(os.environ.get("EVALSITE_TEST_DATA", default))
-        collection = trec8(data / "trec8")
+        collection = trec8(collection_in(FOLDER, "trec8"))
     for depth in DEPTHS:
         pool = build_pool(collection.topics, collection.runs, depth=depth)
         one_pass = median_seconds(partial(np.bincount, pool.run), 9)

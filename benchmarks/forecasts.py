@@ -34,7 +34,6 @@ promises too early.
 """
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -46,6 +45,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
@@ -321,7 +321,7 @@ def cells(
     for name, measure, budget in CELLS:
         if wanted not in name:
             continue
-        place = folder / name
+        place = collection_in(folder, name)
         collection = read_collection(place / "runs", place / "qrels.txt", after_each=lambda _: None)
         for goal in goals:
             for runs in (number or None for number in numbers):
@@ -330,7 +330,6 @@ def cells(
 
 
 def main() -> None:
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--cell", default="", help="part of a collection's name")
@@ -345,9 +344,8 @@ def main() -> None:
         f"{'':34} half width:  ratio       end              verdicts         "
         "best: within right  could   ratio          range  by end"
     )
-    folder = Path(os.environ.get("EVALSITE_TEST_DATA", default))
     for told, cell in cells(
-        folder, given.cell, given.goals, given.runs, method=given.method, on=not given.within
+        FOLDER, given.cell, given.goals, given.runs, method=given.method, on=not given.within
     ):
         with told_as_observed() if given.twin else nullcontext():
             trials = list(in_processes(cell.play, given.trials, jobs=given.jobs))

@@ -39,6 +39,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import setup_test_environment  # noqa: E402
 
 from benchmarks.peers import peers_python  # noqa: E402
+from benchmarks.public import FOLDER, collection_in  # noqa: E402
 from estimation.core.data.labels import LabelRows, pair_labels  # noqa: E402
 from estimation.core.labels.aggregates import majority  # noqa: E402
 from estimation.core.labels.alpha import METRICS, reliability  # noqa: E402
@@ -67,11 +68,11 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    here = os.environ.get("EVALSITE_TEST_DATA", str(HERE.parents[1] / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(here), metavar="FOLDER")
+    parser.add_argument("--data", type=Path, default=FOLDER, metavar="FOLDER")
     parser.add_argument("--peers", type=Path, metavar="PYTHON", help="that has them installed")
     parser.add_argument("--steps", type=int, default=100, help="of Dawid and Skene's model")
     given = parser.parse_args()
+    collection_in(given.data, "dl2019")
     peers = given.peers or peers_python(HERE.parent / ".label-peers", "label-peers")
     setup_test_environment()
     call_command("migrate", verbosity=0)

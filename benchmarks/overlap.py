@@ -31,13 +31,12 @@ how often 95 % intervals hold the truth, on average and for the worst run.
 
 import argparse
 import gzip
-import os
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
@@ -53,7 +52,6 @@ from estimation.core.sampling.overlap import LabelPlan
 from estimation.research.crowds import CrowdPlan, every_answer
 
 SHARE, BATCHES = 0.1, 10
-DATA = Path(os.environ.get("EVALSITE_TEST_DATA", "../shared/data"))
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ class World:
 
 def trec_world(runs: int, *, depth: int, seed: int) -> World:
     votes: dict[tuple[str, str], list[int]] = defaultdict(list)
-    with gzip.open(DATA / "crowd-trec2011" / "labels.tsv.gz", "rt") as lines:
+    there = collection_in(FOLDER, "crowd-trec2011")
+    with gzip.open(there / "labels.tsv.gz", "rt") as lines:
         next(lines)
         for line in lines:
             topic, docno, _, label, *_ = line.split("\t")

@@ -29,7 +29,6 @@ tied, it is too small.
 """
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +38,7 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
-from benchmarks.judgments.material import noisy_machine
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.multiplicity import holm, largest_deviates
@@ -256,7 +255,6 @@ def tied_lines(trials: int) -> Iterator[str]:
 
 
 def main() -> None:
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -271,11 +269,10 @@ def main() -> None:
         for told in tied_lines(given.trials):
             print(told, flush=True)
         return
-    data = Path(os.environ.get("EVALSITE_TEST_DATA", default))
     for name, measure, budget in CELLS:
         told = f"{name} {measure} {budget}"
         if given.cell in told:
-            cell = Cell.of(data / name, measure, given.goal, given.method, budget)
+            cell = Cell.of(collection_in(FOLDER, name), measure, given.goal, given.method, budget)
             cell = cell.predicted() if given.predicted else cell
             print(f"{told:26} {line(cell, given.trials)}", flush=True)
 

@@ -27,14 +27,13 @@ its own mean.
 """
 
 import argparse
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
@@ -287,10 +286,11 @@ def main() -> None:
     parser.add_argument("--first", default="poisson", help="poisson or adaptive")
     parser.add_argument("--split", type=int, default=0, help="which half of the runs is old")
     given = parser.parse_args()
-    data = Path(os.environ["EVALSITE_TEST_DATA"])
-    read: Callable[[str], JudgedCollection] = lambda name: read_collection(  # noqa: E731
-        data / name / "runs", data / name / "qrels.txt"
-    )
+
+    def read(name: str) -> JudgedCollection:
+        there = collection_in(FOLDER, name)
+        return read_collection(there / "runs", there / "qrels.txt")
+
     known: Mapping[str, JudgedCollection] = {
         name: read(name) for name in sorted({cell[0] for cell in CELLS}) if given.cell in name
     }

@@ -241,6 +241,16 @@ def write(collection: JudgedCollection, folder: Path) -> None:
     (folder / "qrels.txt").write_text("".join(qrels))
 
 
+@pytest.mark.parametrize("name", ["trec8", "dl2019-leaning", "llm-judges"])
+def test_where_its_collections_are_not_it_says_what_names_them(tmp_path: Path, name: str) -> None:
+    """It ended in a traceback."""
+    said = r"^There is no folder \S+\. EVALSITE_TEST_DATA names the folder"
+    with pytest.raises(SystemExit, match=said):
+        command.main(
+            ["--data", str(tmp_path), "--collections", name, "--out", str(tmp_path / "rows.jsonl")]
+        )
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_where_it_was_and_named_methods_are_played_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,6 @@ between the marks of docs/benchmarks.md, and the charts beside it.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmarks.judgments.cells import BUDGETS, Results, play
 from benchmarks.judgments.material import COLLECTIONS, REPEATED, Material, read
 from benchmarks.judgments.page import tables, write_page
 from benchmarks.judgments.players import METHODS
+from benchmarks.public import FOLDER
 
 HERE = Path(__file__).resolve().parents[2]
 RESULTS = HERE / "docs" / "benchmarks.jsonl"
@@ -42,14 +42,13 @@ def _options() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    data = os.environ.get("EVALSITE_TEST_DATA", HERE.parent / "shared" / "data")
     add = parser.add_argument
     add("--trials", type=_count, default=30, help="of every cell (default %(default)s)")
     add("--collections", type=_listed(COLLECTIONS), default=list(COLLECTIONS), metavar="NAME,NAME")
     add("--methods", type=_listed(METHODS), metavar="NAME,NAME", help=", ".join(METHODS))
     add("--budgets", type=_counts, default=list(BUDGETS), metavar="N,N", help="judged pairs")
     add("--seed", default="2026", help="any text (default %(default)s)")
-    add("--data", type=Path, default=Path(data), help="folder of the collections")
+    add("--data", type=Path, default=FOLDER, help="folder of the collections")
     add("--out", type=Path, default=RESULTS, help="default docs/benchmarks.jsonl")
     add("--from", dest="source", type=Path, metavar="FILE", help="show this, play nothing")
     add("--page", type=Path, metavar="FILE")

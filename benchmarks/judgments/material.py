@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from benchmarks.public import collection_in
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
 from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import rank_lines
@@ -180,7 +181,8 @@ def of_collection(
 
 def _runs_of(folder: str, measure: str, **options: Any) -> Callable[..., Material]:
     def read(name: str, data: Path, seed: str) -> Material:
-        collection = read_collection(data / folder / "runs", data / folder / "qrels.txt")
+        there = collection_in(data, folder)
+        collection = read_collection(there / "runs", there / "qrels.txt")
         return of_collection(name, collection, measure, seed=seed, **options)
 
     return read
@@ -192,10 +194,11 @@ def _language_models(name: str, data: Path, seed: str) -> Material:
     Systems order documents of the same grade by chance.
     """
     grades: dict[PairKey, int] = {}
-    for line in (data / name / "qrels.txt").read_text().splitlines():
+    there = collection_in(data, name)
+    for line in (there / "qrels.txt").read_text().splitlines():
         topic, _, docno, grade = line.split()
         grades[topic, docno] = int(grade)
-    with gzip.open(data / name / "judges.tsv.gz", "rt") as lines:
+    with gzip.open(there / "judges.tsv.gz", "rt") as lines:
         head, *rows = (line.rstrip("\n").split("\t") for line in lines)
     keys = [(row[0], row[1]) for row in rows]
     best = max(grades.values())
