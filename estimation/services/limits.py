@@ -18,8 +18,10 @@ def check_in_unit(campaign: Campaign, plan: RoundPlan, measure: str) -> None:
     if plan.stop_when == Round.Stop.WIDTH:
         given["stop_width"] = plan.stop_width
     for field, value in given.items():
-        if value > most:
-            message = (
-                f"Expected at most {most:g}, the largest value that a run can have by {measure}."
-            )
-            raise UserError("round_invalid", message, field=field)
+        message = f"Expected at most {most:g}, the largest value that a run can have by {measure}."
+        require(value <= most, field, message)
+
+
+def require(condition: bool, field_name: str, message: str) -> None:
+    if not condition:
+        raise UserError("round_invalid", message, field=field_name)
