@@ -205,10 +205,12 @@ def _check_stopping(campaign: Campaign, plan: RoundPlan) -> None:
     if plan.stop_when == Round.Stop.WIDTH:
         _require(plan.stop_width > 0, "stop_width", "Expected a half width above 0 to stop at.")
     if plan.stop_when in (Round.Stop.BEST, Round.Stop.TOP):
-        runs, first = taking_part(campaign).count(), plan.stop_top if plan.stop_when == "top" else 1
-        name = "stop_top" if plan.stop_when == Round.Stop.TOP else "stop_when"
-        message = f"Expected fewer first runs than there are runs, which is {runs}."
-        _require(first < runs, name, message)
+        runs = taking_part(campaign).count()
+        message = f"Expected two runs or more to find the best of; the campaign has {runs}."
+        _require(runs > 1, "stop_when", message)
+        message = f"Expected 1 to {runs - 1}: fewer first runs than the campaign has runs."
+        is_top = plan.stop_when == Round.Stop.TOP
+        _require(not is_top or plan.stop_top < runs, "stop_top", message)
 
 
 def _check_seed(plan: RoundPlan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.db import transaction
@@ -430,6 +431,15 @@ def test_a_rule_that_cannot_be_meant_is_refused(
     with pytest.raises(UserError) as caught:
         rounds.draft(campaign=campaign, by=campaign.created_by, plan=wanted)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("rule", ["best", "top"])
+def test_of_one_run_there_is_no_best_to_find(rule: str) -> None:
+    only = {"run1.run": evaluation.SMALL.runs["run1.run"]}
+    alone = evaluation.with_material(material=replace(evaluation.SMALL, runs=only))
+    plan = evaluation.plan(stop_when=rule, stop_top=1)
+    with pytest.raises(UserError, match=r"^Expected two runs or more to find the best of; the"):
+        rounds.draft(campaign=alone, by=alone.created_by, plan=plan)
 
 
 def test_a_width_is_no_more_than_a_value_can_be(campaign: Campaign) -> None:
