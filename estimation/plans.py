@@ -125,9 +125,11 @@ class RoundPlan:
         help="The model learns what each of them is worth. Several machine judges who err in "
         "their own ways tell more than one.",
         asked="Names of further uploaded predicted grades that an adaptive round learns from, "
-        "besides predictions; at most 9.",
+        "besides predictions; at most 9, each once.",
         answered="Of other methods empty.",
         named=GRADES, longest=MAX_PREDICTIONS - 1, needs="predictions",
+        refusal="{method} does not learn from more predicted grades; take none. Methods that do: "
+        "{methods}.",
     )  # fmt: skip
     depth: int | None = option(
         default=None,

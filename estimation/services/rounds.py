@@ -162,6 +162,7 @@ def _frozen() -> UserError:
 
 def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     """The columns of a round with these choices."""
+    _check_named_once(plan)
     plan = completed(_first_of_several(plan))
     _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
     for name, option in OPTIONS.items():
@@ -251,6 +252,15 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
     return there[plan.predictions] if used or scores or plan.estimator else None
 
 
+def _check_named_once(plan: RoundPlan) -> None:
+    """Who names one twice may have meant another. That the first is among the others, as boxes of
+    the form have it, says nothing wrong."""
+    names = plan.more_predictions
+    twice = next((name for name in names if names.count(name) > 1), "")
+    message = f"Expected each name once: “{twice}” is there more than once."
+    _require(not twice, "more_predictions", message)
+
+
 def _first_of_several(plan: RoundPlan) -> RoundPlan:
     """Each name once, the first of them in its own place. A model takes them all alike."""
     first, *rest = dict.fromkeys([plan.predictions, *plan.more_predictions])
@@ -260,15 +270,14 @@ def _first_of_several(plan: RoundPlan) -> RoundPlan:
 
 
 def _more_predictions(campaign: Campaign, plan: RoundPlan) -> list[str]:
-    """Kept only where a model learns from them; rounds keep what they name (`receivers`)."""
+    """Rounds keep what they name (`receivers`)."""
     known = set(GRADES.rows(campaign).values_list("name", flat=True))
     for name in plan.more_predictions:
         _require(name in known, "more_predictions", _no_grades(name))
     most = MAX_PREDICTIONS - 1
     message = f"Expected at most {most} further predicted grades."
     _require(len(plan.more_predictions) <= most, "more_predictions", message)
-    learns = "predictions" in SAMPLING_METHODS[plan.method].options
-    return plan.more_predictions if learns else []
+    return plan.more_predictions
 
 
 def _no_grades(name: str) -> str:

@@ -99,13 +99,30 @@ def test_estimates_report_and_collection_rest_on_all_of_them(
         ({"predictions": "first", "more_predictions": ["first", "second"]}, ["first", "second"]),
         ({"more_predictions": ["second", "third"]}, ["second", "third"]),
         ({"predictions": "first"}, ["first"]),
-        ({"method": "poisson", "predictions": "first", "more_predictions": ["second"]}, []),
+        ({"method": "poisson", "predictions": "first"}, []),
     ],
 )
 def test_each_name_counts_once_and_only_where_it_is_used(
     campaign: Campaign, given: dict, kept_as: list[str]
 ) -> None:
     assert evaluation.drafted(campaign, **ADAPTIVE | given).predicted_by == kept_as
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "poisson"}, "does not learn from more predicted grades; take none. Methods"),
+        ({"more_predictions": ["second", "second"]}, "“second” is there more than once"),
+    ],
+)
+def test_what_a_method_cannot_use_or_is_named_twice_is_refused(
+    campaign: Campaign, given: dict, message: str
+) -> None:
+    """Both were taken in silence."""
+    asked = ADAPTIVE | {"predictions": "first", "more_predictions": ["second"]} | given
+    with pytest.raises(UserError, match=message) as refused:
+        evaluation.drafted(campaign, **asked)
+    assert refused.value.field == "more_predictions"
 
 
 @pytest.mark.slow
