@@ -18,7 +18,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.material import taking_part
 from estimation.models import Prediction, Round, Run
-from estimation.options import one_of
+from estimation.options import label_of, one_of
 from estimation.plans import (
     GRADES,
     MAX_MEASURES,
@@ -29,6 +29,7 @@ from estimation.plans import (
     RoundPlan,
     completed,
     plan_of,
+    why_not_usual,
 )
 from estimation.services import choices, leftovers, of_measures
 from estimation.services.limits import require as _require
@@ -47,9 +48,8 @@ def draft(*, campaign: Campaign, by: User, plan: RoundPlan) -> Round:
     with transaction.atomic():
         campaign = campaigns.lock(campaign.pk)
         campaigns.refuse_if_closed(campaign)
-        plan = completed(plan)
         values = _checked(campaign, plan)
-        _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
+        _check_seed(completed(plan), campaign.rounds.all(), campaign.rounds.none())
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
         row = Round.objects.create(campaign=campaign, number=last + 1, created_by=by, **values)
         audit.record("draft round", by=by, campaign=campaign, target=row)
@@ -72,11 +72,11 @@ def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
     """
     with transaction.atomic():
         campaign = campaigns.lock(row.campaign_id)
-        plan = completed(replace(plan_of(_drafted(row)), **chosen))
+        plan = replace(plan_of(_drafted(row)), **chosen)
         values = _checked(campaign, plan)
         others = campaign.rounds
         earlier, later = others.filter(number__lt=row.number), others.filter(number__gt=row.number)
-        _check_seed(plan, earlier, later)
+        _check_seed(completed(plan), earlier, later)
         jobs.request("preview", row.pk, campaign=row.campaign_id)  # a job is locked before its row
         drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
         if not drafted.update(preview={}, **values):
@@ -163,7 +163,26 @@ def _frozen() -> UserError:
 def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     """The columns of a round with these choices."""
     _check_named_once(plan)
-    plan = completed(_first_of_several(plan))
+    full = completed(_first_of_several(plan))
+    try:
+        return _columns(campaign, full)
+    except UserError as error:
+        if plan.method:
+            raise
+        raise _of_no_choice(error, full) from None
+
+
+def _of_no_choice(error: UserError, plan: RoundPlan) -> UserError:
+    """Says first why the round has the method that is refused, as nobody chose it."""
+    method, why = label_of(plan.method), why_not_usual(plan)
+    if method not in error.message:
+        return error
+    begin = f"No method was chosen{f': as {why}' if why else ''}, it is {method}."
+    return UserError(error.code, f"{begin} {error.message}", field=error.field)
+
+
+def _columns(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
+    """The same, of a plan that is complete."""
     _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
     for name, option in OPTIONS.items():
         fault = option.fault(getattr(plan, name), method=plan.method)

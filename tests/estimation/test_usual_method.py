@@ -124,6 +124,33 @@ def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("asked", "field", "why", "and_then"),
+    [
+        ({"measure": "ERR@20", "budget": 100}, "measure",
+         "as adaptive rounds do not estimate ERR@20", "Methods that do: “Whole topics"),
+        ({"budget": 30, "topic_minimum": 5}, "topic_minimum",
+         "as there is little to learn from fewer than 60 pairs", "has no pairs of a topic"),
+    ],
+)  # fmt: skip
+def test_a_method_that_nobody_chose_is_not_refused_as_if_somebody_had(
+    campaign: Campaign, asked: dict, field: str, why: str, and_then: str
+) -> None:
+    client = client_of(campaign.created_by)
+    start = f"/api/campaigns/{campaign.slug}/rounds/"
+    refused = client.post(start, {"measure": "DCG@10"} | asked, format="json")
+    assert refused.status_code == 400
+    said = refused.json()["message"]
+    assert [each["field"] for each in refused.json()["errors"]] == [field]
+    assert said.startswith(f"No method was chosen: {why}, it is “Poisson")
+    assert and_then in said
+    named = client.post(start, {"measure": "DCG@10", "method": "poisson"} | asked, format="json")
+    assert "No method" not in named.content.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_a_program_may_send_back_what_it_was_answered(campaign: Campaign) -> None:
     client = client_of(campaign.created_by)
     start = f"/api/campaigns/{campaign.slug}/rounds/"
