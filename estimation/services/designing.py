@@ -1,5 +1,6 @@
 """From a round's row to the core's design, and to the pool that it is about."""
 
+import math
 from typing import cast
 
 import numpy as np
@@ -14,7 +15,12 @@ from estimation.core.rounds.active.rounds import make_plan
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.allocation import make_query_design
-from estimation.core.rounds.topics.designs import QueryError, judged_depth, labeled_pairs
+from estimation.core.rounds.topics.designs import (
+    QueryError,
+    affordable,
+    judged_depth,
+    labeled_pairs,
+)
 from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
@@ -175,6 +181,7 @@ def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     paid = np.where(needed, 1.0 if costs is None else costs, 0.0)
     by_topic = column_sums(pool.topic, paid, number=len(pool.topics))
     budget = min(row.budget, float(by_topic.sum()))
+    _check_pays_for_two(row, pool, by_topic, size=min(row.batch_size, budget))
     return make_query_design(
         pool,
         goal=goal_of(row, pool),
@@ -187,3 +194,19 @@ def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
         measures=measures_of(row)[1:],
         estimator="unbiased",
     )
+
+
+def _check_pays_for_two(row: Round, pool: Pool, costs: FloatArray, *, size: float) -> None:
+    """The core says the same of what its function is given; this is in the words of the form."""
+    dearest = np.argsort(-costs, kind="stable")[:2]
+    needed = float(costs[dearest].sum())
+    if affordable(needed, size):
+        return
+    names = " and ".join(f"“{pool.topics[topic]}”" for topic in dearest.tolist())
+    field = "budget" if row.budget < needed else "batch_size"
+    label = "budget, and a batch size," if field == "budget" else "batch size"
+    message = (
+        f"Expected a {label} of {math.ceil(needed):,} at least: of whole topics every batch must "
+        f"pay for the two that cost most, {names}."
+    )
+    raise UserError("design_impossible", message, status=409, field=field)

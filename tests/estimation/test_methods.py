@@ -1,5 +1,6 @@
 """Every method and every kind of measure, from the draft to estimates that are the truth."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -355,6 +356,28 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
 
 
 # ------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what"),
+    [({"budget": 48, "batch_size": 2}, "batch size"),
+     ({"budget": 2, "batch_size": 2}, "budget, and a batch size,")],
+)  # fmt: skip
+def test_what_whole_topics_cost_is_said_in_words_of_the_form(
+    campaign: Campaign, sizes: dict, what: str
+) -> None:
+    """It said "batch size (batch_budget)", a name that nobody can set."""
+    asked = {"method": "query", "measure": "DCG@5"}
+    plan = rounds.RoundPlan(**asked | sizes)
+    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    said = re.fullmatch(
+        rf"Expected a {what} of (\d+) at least: of whole topics every batch must pay for the two "
+        r"that cost most, “t\d+” and “t\d+”\.", row.preview["error"]
+    )  # fmt: skip
+    assert said is not None, row.preview["error"]
+    drafted(campaign, **asked, budget=48, batch_size=int(said[1]))  # has no error
 
 
 @pytest.mark.parametrize(
