@@ -162,6 +162,11 @@ def _ended(found: Situation) -> NextStep | None:
         why = f"Round {row.number} {ended} and its report made. More needs a further round."
         action = Action("round-new", "Plan a further round")
         return NextStep("reported", "Close the campaign, or go on", why, action)
+    if late := told.filter(late=True, support__lt=1.0).count() + len(latest.left_out):
+        runs = f"{late:,} run{'' if late == 1 else 's'} joined since"
+        why = f"Round {row.number} {ended}; {runs}, of which its sample tells a part at most."
+        action = Action("round-new", "Plan a further round")
+        return NextStep("late", "Have judged what later runs lack", why, action)
     why = f"Round {row.number} {ended}: nothing more comes of it."
     return NextStep("ended", "Make the report", why, Action("reports", "Export", (row.number,)))
 
@@ -339,7 +344,7 @@ RULES: tuple[Rule, ...] = (
 STATES = (
     "archived", "closed", "no worker", "failed", "reading", "rejected", "checked", "material",
     "plan", "drawing", "draw",
-    "computing", "unknown", "reported", "ended", "nobody", "too few", "open", "paused",
+    "computing", "unknown", "reported", "late", "ended", "nobody", "too few", "open", "paused",
     "round paused", "guests", "stuck", "again", "counting", "silent", "invited", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""

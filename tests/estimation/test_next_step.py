@@ -28,6 +28,7 @@ from judging.models import (
 from judging.services import assignments, campaigns, exclusions, judgments
 from tests.support import evaluation, factories
 from tests.support.crowd_states import CROWDS
+from tests.support.later import join, lines_of, with_news
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
@@ -116,6 +117,17 @@ def computing(campaign: Campaign) -> None:
 
 def reported(campaign: Campaign) -> None:
     evaluation.made_reports(finished(campaign))
+
+
+def joined_late(campaign: Campaign) -> None:
+    """Nothing more was said to come of the round, and what the run returns is not in its sample."""
+    finished(campaign)
+    join(campaign, with_news("late"))
+
+
+def joined_and_all_there(campaign: Campaign) -> None:
+    finished(campaign)
+    join(campaign, lines_of("run1", "late"))
 
 
 def nothing_known(campaign: Campaign) -> None:
@@ -263,6 +275,8 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("computing", computing),
     ("unknown", nothing_known),
     ("reported", reported),
+    ("late", joined_late),
+    ("ended", joined_and_all_there),
     ("ended", ended),
     ("nobody", nobody),
     ("too few", too_few),
