@@ -100,7 +100,8 @@ def what_next(state: str, more: float, *, equivalence: bool, why_open: str = "")
     if state == STOPPED and math.isfinite(more):
         return f"The round has stopped; it would have taken {judgments(more)} until {apart}."
     if state == STOPPED:
-        return "The round has stopped, and they are not told apart."
+        never = "not even the whole pool was foretold to tell them apart: they may be equally good"
+        return f"The round has stopped; {'they are not told apart' if why_open else never}."
     if state == OUT_OF_REACH and math.isfinite(more):
         return f"Out of reach with this budget: it takes {judgments(more)} until {apart}."
     if state == OUT_OF_REACH:

@@ -1,5 +1,6 @@
 """What a round is foretold to bring: stored with its estimates, on the page and by REST."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -11,7 +12,15 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import comparisons, selectors
 from estimation.charts.lines import lines
-from estimation.conclusions import GO_ON, OPEN, OUT_OF_REACH, pair_states, why_open
+from estimation.conclusions import (
+    GO_ON,
+    OPEN,
+    OUT_OF_REACH,
+    STOPPED,
+    pair_states,
+    what_next,
+    why_open,
+)
 from estimation.core.planning.foretold import NEVER as NOT_AT_ALL
 from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
@@ -270,6 +279,21 @@ def test_why_nothing_is_foretold(
     none = np.zeros((0, 0))
     pairs = selectors.Pairwise("P@5", [], none, none, none, none, none, none)  # type: ignore[arg-type]
     assert why_open(asked, EstimateSet(**shown), pairs) == f"Nothing is foretold of {because}"
+
+
+def test_what_a_round_that_stopped_says_of_two_runs() -> None:
+    """With a number, without one that would do, and where nothing is foretold."""
+    said = [
+        what_next(STOPPED, more, equivalence=False, why_open=why)
+        for more, why in ((120.0, ""), (math.nan, ""), (math.nan, "Nothing is foretold of it."))
+    ]
+    assert said == [
+        "The round has stopped; it would have taken about 120 more judgments until they are told "
+        "apart.",
+        "The round has stopped; not even the whole pool was foretold to tell them apart: they may "
+        "be equally good.",
+        "The round has stopped; they are not told apart.",
+    ]
 
 
 @pytest.mark.parametrize(("rule", "width"), [("width", 0.31), ("", None)])
