@@ -38,6 +38,7 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
+from benchmarks.judgments.material import noisy_machine
 from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray
 from estimation.core.inference.intervals import difference_variances
