@@ -8,6 +8,7 @@ and beside it theirs, among themselves, for the same pairs. Nothing of this goes
 or an estimate: it is read by people.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,10 @@ from estimation.core.data.pool import Pool
 from estimation.core.estimates.agreement import GradeAgreement, agreement
 from estimation.core.labels.alpha import reliability
 from estimation.core.labels.ratings import OneAgainstOthers
+from estimation.core.measures.table import Measure
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.methods import with_option
+from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
@@ -32,7 +35,7 @@ from estimation.services.agreement_facts import (
     interval,
     ratings_of,
 )
-from estimation.services.machines.worth import worth_without_replacement
+from estimation.services.machines.worth import worth_to_models, worth_without_replacement
 from estimation.services.pair_weights import pair_weights
 from estimation.services.round_labels import RoundLabels
 from judging.services import jobs
@@ -144,19 +147,33 @@ def _weights(collection: RoundCollection, pair: IntArray) -> tuple[FloatArray, b
 
 def _worth(found: Judged, pairs: int) -> dict[str, Any]:
     """How many judgments the predictions would be worth in this round; or why nobody can say."""
-    measure, drawn = designing.measures_of(found.row)[0], found.collection.drawn
-    if found.row.method not in with_option("difference") or not isinstance(drawn, PairRound):
-        return {"unsaid": "It can be said of rounds of independent draws without replacement only."}
+    measure, told = designing.measures_of(found.row)[0], _telling(found)
+    if told is None:
+        return {"unsaid": f"It can be said of {_TELLING} rounds only."}
     if measure.family != "gain":
         return {"unsaid": f"It can be said of sums of gains only, and {measure} is none."}
     if pairs < FEWEST:
         return {"unsaid": f"It can be said once {FEWEST} pairs that it graded are judged."}
-    worth = worth_without_replacement(found.collection, measure, found.grades)
+    worth = told(found.collection, measure, found.grades)
     if not np.isfinite(worth):
         return {"unsaid": "Too little is known of the runs of this round to say it."}
     sampled = len(found.collection.sampled)
     worth = min(worth, float(len(found.pool) - sampled))
     return {"judgments": worth, "of": sampled, "measure": str(measure)}
+
+
+def _telling(found: Judged) -> Callable[[RoundCollection, Measure, FloatArray], float] | None:
+    """What works it out for rounds like this."""
+    drawn = found.collection.drawn
+    if isinstance(drawn, AdaptiveRound):
+        return worth_to_models
+    of_pairs = found.row.method in with_option("difference") and isinstance(drawn, PairRound)
+    return worth_without_replacement if of_pairs else None
+
+
+_TELLING = " and ".join(
+    SAMPLING_METHODS[name].short for name in ("adaptive", *with_option("difference"))
+)
 
 
 def _told(said: GradeAgreement, alphas_of: list[dict[str, Any]], pool: Pool) -> dict[str, Any]:

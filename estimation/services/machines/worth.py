@@ -3,19 +3,28 @@
 The variance of the values of runs is estimated from one sample without the grades and with them.
 Then as many pairs are added as would lower the first to the second by themselves. Nothing of this
 goes back into a design or an estimate.
+
+In adaptive rounds predicted grades are features of a model (`core.rounds.adaptive.grades`), and an
+estimate is as exact as the model is right. So models with the grades and without them are fitted to
+four fifths of the judged pairs, by turns, and tell the others; what is left over of these is the
+variance. A model is not asked about pairs that it was fitted to: grades that tell nothing would
+seem to save judgments, as a fit follows them.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.labels import PairLabels, pair_labels, select_rows
+from estimation.core.data.labels import LabelRows, PairLabels, pair_labels, select_rows
 from estimation.core.estimates.topic_sums import judged_sums
 from estimation.core.measures.table import Measure
+from estimation.core.rounds.adaptive.frame import utility_steps
+from estimation.core.rounds.adaptive.grades import Features, fit_grades, grade_levels
 from estimation.services.pair_weights import pair_weights
 
+FOLDS = 5
 STEPS = 60
 LEAST = 1e-3
 """Of all chances: no number of judgments below it is told apart."""
@@ -36,6 +45,48 @@ def worth_without_replacement(
         return float("nan")
     squares = squares_of_runs(collection, measure) * labels_of(collection, measure).mean ** 2
     return further_judgments(after / before, weight=weights_of(collection), squares=squares)
+
+
+def worth_to_models(collection: RoundCollection, measure: Measure, grades: FloatArray) -> float:
+    """How many judgments grades, (N,), are worth to the model of an adaptive round.
+
+    Below 0 where they do harm; nan where what was judged is too little, or too much alike, to learn
+    from.
+    """
+    without = _left_over(collection, measure, None)
+    having = _left_over(collection, measure, grades[:, np.newaxis])
+    if without is None or having is None:
+        return float("nan")
+    weight, squares = weights_of(collection), squares_of_runs(collection, measure)
+    open_still = weight * np.maximum(weight - 1.0, 0.0) * squares
+    before, after = (float((open_still * each**2).sum()) for each in (without, having))
+    if not before > 0.0:
+        return float("nan")
+    return further_judgments(after / before, weight=weight, squares=squares * without**2)
+
+
+def _left_over(
+    collection: RoundCollection, measure: Measure, predicted: FloatArray | None
+) -> FloatArray | None:
+    """What models of other judged pairs leave over of the label of each, (n,)."""
+    pairs, levels = collection.sampled, grade_levels(collection.max_grade)
+    features = Features.of(collection.pool, predicted)
+    of_judged, left = features.of_pairs(pairs), labels_of(collection, measure).mean.copy()
+    reached = _reached(_rows(collection), len(pairs), levels)
+    for fold in range(FOLDS):  # pairs stand by topic, so that a fold has some of each
+        told = np.arange(len(pairs)) % FOLDS == fold
+        model = fit_grades(features, pairs[~told], reached[~told], levels=levels)
+        if model is None:
+            return None
+        left[told] -= utility_steps(measure, levels) @ model.reach(of_judged)[:, told]
+    return left
+
+
+def _reached(rows: LabelRows, pairs: int, levels: IntArray) -> FloatArray:
+    """The share of the judgments of each pair that reach each level, shape (n, L)."""
+    number = np.bincount(rows.pair, minlength=pairs)
+    above = (rows.pair[rows.grade >= level] for level in levels.tolist())
+    return np.stack([np.bincount(each, minlength=pairs) / number for each in above], axis=1)
 
 
 def further_judgments(share: float, *, weight: FloatArray, squares: FloatArray) -> float:
@@ -84,9 +135,12 @@ def weights_of(collection: RoundCollection) -> FloatArray:
 
 def labels_of(collection: RoundCollection, measure: Measure) -> PairLabels:
     """Of the judged pairs, in their order."""
+    return pair_labels(_rows(collection), pairs=len(collection.sampled), measure=measure)
+
+
+def _rows(collection: RoundCollection) -> LabelRows:
     pairs, most = collection.sampled, collection.max_grade
-    rows = select_rows(collection.labels, sampled=pairs, prefix=pairs, max_grade=most)
-    return pair_labels(rows, pairs=len(pairs), measure=measure)
+    return select_rows(collection.labels, sampled=pairs, prefix=pairs, max_grade=most)
 
 
 def squares_of_runs(collection: RoundCollection, measure: Measure) -> FloatArray:
