@@ -1,6 +1,5 @@
 """Predicted grades and tables of costs as things of their own: the list of them, and each."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from estimation.formats.predictions import load_predictions
-from estimation.machines import MachineJudge
+from estimation.machine_versions import Origin, origins_of
 from estimation.material import Prediction
 from estimation.models import Round
 from judging.models import Campaign
@@ -29,14 +28,15 @@ class GradeSpread:
 
 @dataclass(frozen=True)
 class PredictedFacts:
-    """``judge`` asked a model for them; None where somebody uploaded a file.
+    """``origin``: the machine judge that asked a model for them; None where somebody uploaded a
+    file.
 
     ``rounds`` are learned from it, drawn or drafted; ``topics_missing`` are topics of the campaign
     of which it says nothing.
     """
 
     prediction: Prediction
-    judge: MachineJudge | None
+    origin: Origin | None
     rounds: list[int]
     topics: int
     spread: GradeSpread | None = field(default=None)
@@ -47,11 +47,12 @@ class PredictedFacts:
 
 
 def predictions_of(campaign: Campaign) -> list[PredictedFacts]:
-    """All of a campaign, without what their rows say, in four statements."""
+    """All of a campaign, without what their rows say, in five statements; and one for each file of
+    an earlier version of a machine judge, the first time."""
     rows = list(_rows(campaign))
-    judges, used, topics = _judges(campaign), _used(campaign), campaign.topics.count()
+    origins, used, topics = origins_of(campaign), _used(campaign), campaign.topics.count()
     return [
-        PredictedFacts(row, judges.get(row.upload_id), used.get(row.name, []), topics)
+        PredictedFacts(row, origins.get(row.upload_id), used.get(row.name, []), topics)
         for row in rows
     ]
 
@@ -60,17 +61,13 @@ def predicted_facts(row: Prediction) -> PredictedFacts:
     """One, with what its rows say."""
     campaign = row.campaign
     used, topics = _used(campaign).get(row.name, []), campaign.topics.count()
-    judge = _judges(campaign).get(row.upload_id)
-    return PredictedFacts(row, judge, used, topics, _spread(row.file))
+    origin = origins_of(campaign).get(row.upload_id)
+    return PredictedFacts(row, origin, used, topics, _spread(row.file))
 
 
 def _rows(campaign: Campaign) -> "QuerySet[Prediction]":
     rows = Prediction.objects.filter(campaign=campaign)
     return rows.select_related("upload__created_by").defer("upload__errors", "upload__warnings")
-
-
-def _judges(campaign: Campaign) -> Mapping[int | None, MachineJudge]:
-    return {judge.upload_id: judge for judge in campaign.machine_judges.exclude(upload=None)}
 
 
 def _used(campaign: Campaign) -> dict[str, list[int]]:

@@ -27,8 +27,13 @@ class PredictionRow(Row):
     topics_missing = IntegerField(help_text="Topics of the campaign that it says nothing of.")
     upload = IntegerField(source="prediction.upload_id")
     machine = IntegerField(
-        source="judge.pk", default=None, allow_null=True, help_text="The machine judge it is of."
-    )
+        source="origin.judge.pk", default=None, allow_null=True,
+        help_text="The machine judge it is of.",
+    )  # fmt: skip
+    machine_version = IntegerField(
+        source="origin.version", default=None, allow_null=True,
+        help_text="The version of its prompt that it is of.",
+    )  # fmt: skip
     rounds = serializers.ListField(child=IntegerField(), help_text="Rounds that learn from it.")
     created = serializers.DateTimeField(source="prediction.created")
 

@@ -10,6 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from estimation.endpoints import Endpoint
+from estimation.listings import listed
+from estimation.machine_versions import origins_of
 from estimation.machines import AGREEMENT, ASKING
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt
 from estimation.services.machines import prompts
@@ -132,19 +134,37 @@ def stop(*, judge: MachineJudge, by: User) -> None:
 def remove(*, judge: MachineJudge, by: User) -> None:
     """Takes it and its answers away. Predicted grades that it handed in stay, as files do.
 
-    Raises UserError ``at_work`` (409), ``gone`` (404).
+    Raises UserError ``at_work`` (409), ``in_use`` (409) while a round names such grades, of which
+    nobody would know any more what they are, ``gone`` (404).
     """
     with transaction.atomic():
+        campaign = campaigns.lock(judge.campaign_id)  # no round names more of them meanwhile
         Job.objects.filter(kind__in=[ASKING, AGREEMENT], target=judge.pk).exclude(
             state=Job.State.RUNNING, kind=ASKING
         ).delete()
         row = _locked(judge)
         if row.is_at_work:
             raise UserError("at_work", "It is asking just now. Stop it first.", status=409)
+        _refuse_if_named(row, campaign)
         audit.record(
             "remove machine judge", by=by, campaign=row.campaign_id, target=row, name=row.name
         )
         row.delete()
+
+
+def _refuse_if_named(judge: MachineJudge, campaign: Campaign) -> None:
+    origins = origins_of(campaign)
+    own = [upload for upload, origin in origins.items() if origin.judge.pk == judge.pk]
+    names = set(campaign.predictions.filter(upload__in=own).values_list("name", flat=True))
+    rounds = campaign.rounds.select_related("predictions").order_by("number")
+    naming = [row.number for row in rounds if names.intersection(row.predicted_by)]
+    if naming:
+        those = f"Round {naming[0]} uses" if len(naming) == 1 else f"Rounds {listed(naming)} use"
+        message = (
+            f"{those} its grades, so that prompt and answers stay: they say what these are. A "
+            "drafted round can be changed or discarded first."
+        )
+        raise UserError("in_use", message, status=409)
 
 
 def endpoint_of(judge: MachineJudge) -> Endpoint:

@@ -6,8 +6,9 @@ import io
 from django.core.files.base import File
 from django.db import transaction
 
+from estimation.machine_versions import graded_lines
 from estimation.machines import AGREEMENT
-from estimation.models import MachineAnswer, MachineJudge
+from estimation.models import MachineJudge
 from judging.errors import UserError
 from judging.models import Upload
 from judging.services import audit, jobs, uploads
@@ -40,21 +41,15 @@ def give_up(pk: int, error: str) -> None:
 def _hand_in(judge: MachineJudge) -> Upload | None:
     """The upload with all grades of the latest prompt; the one that there is if it has them all."""
     prompt = judge.prompts.last()
-    answers = MachineAnswer.objects.filter(prompt=prompt, outcome=MachineAnswer.Outcome.GRADED)
-    rows = answers.order_by("topic__topic_id", "docno")
-    lines = [f"{t}\t{d}\t{grade}\n" for t, d, grade in rows.values_list(*_COLUMNS)]
-    content = "".join(lines).encode()
+    content = "".join(graded_lines(prompt.pk)).encode() if prompt else b""
     same = judge.upload is not None and judge.upload.sha256 == hashlib.sha256(content).hexdigest()
-    if not lines or same or prompt is None:
+    if not content or same or prompt is None:
         return judge.upload
     name = _free_name(judge, f"{judge.name} v{prompt.number}")
     file: File[bytes] = File(io.BytesIO(content), name=name)
     by = judge.asked_by or judge.created_by
     kind = Upload.Kind.PREDICTIONS
     return uploads.store(campaign=judge.campaign, by=by, file=file, name=name, kind=kind)
-
-
-_COLUMNS = ("topic__topic_id", "docno", "grade")
 
 
 def _free_name(judge: MachineJudge, wanted: str) -> str:
