@@ -111,6 +111,12 @@ def standing(judge: MachineJudge) -> MachineStanding:
     )
 
 
+def compared_grades(judge: MachineJudge) -> list[dict[str, str]] | None:
+    """The scale as the version told it whose answers were compared with people; None before."""
+    number = int(judge.agreement["prompt"]) if judge.agreement else 0
+    return judge.prompts.filter(number=number).values_list("grades", flat=True).first()
+
+
 def _models(answers: QuerySet[MachineAnswer]) -> list[str]:
     named = answers.exclude(model="").order_by("model").values_list("model", flat=True)
     return list(named.distinct())

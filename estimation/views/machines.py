@@ -55,12 +55,14 @@ def machine_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
     standing = machine_rows.standing(judge)
+    grades = machine_rows.compared_grades(judge) or standing.prompt.grades
     return {
         "campaign": campaign,
         "judge": judge,
         "standing": standing,
         "agreement": judge.agreement,
-        "alpha": agreement_figure(judge.agreement, standing.prompt.grades),
+        "alpha": agreement_figure(judge.agreement, grades),
+        "grades": grades,
         "findings": findings_on(judge.agreement),
         "form": MachineForm(judge=judge),
         "workers": serving("machine-judge"),

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from estimation.models import MachineAnswer, MachineJudge, Prediction
 from estimation.services.machines import judges, prompts
+from estimation.services.machines.agreement import compared
 from estimation.services.machines.judges import MachinePlan
 from judging.models import Campaign
 from tests.support import chat, evaluation, factories
@@ -107,3 +108,27 @@ def test_predictions_say_which_version_they_are_of(
     own = Prediction.objects.get(name="boss v2 (2)")
     shown = text(organizer.get(reverse("prediction-detail", args=[campaign.slug, own.pk])))
     assert "of the machine judge" not in shown
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_the_version_is_compared_that_the_round_uses(
+    campaign: Campaign, stub: Chat, organizer: Client, *, used: bool
+) -> None:
+    judge = asked(campaign)
+    if used:
+        evaluation.drawn(campaign, **learning(campaign, "boss v1"))
+    else:
+        evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 1000)
+    judge.refresh_from_db()
+    before = judge.agreement
+    assert before["prompt"] == 1
+
+    changed(judge, prompt=STRICT)
+    assert compared(judge) == before, "a version without answers"
+    stub.answer = lambda seen: chat.grade(0)
+    again(judge)
+    assert judge.agreement["prompt"] == (1 if used else 2)
+    assert (judge.agreement == before) is used
+    shown = text(organizer.get(reverse("machine-detail", args=[campaign.slug, judge.pk])))
+    assert f"against version {1 if used else 2} of the prompt" in shown

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.agreement import GradeAgreement, agreement
@@ -25,6 +25,7 @@ from estimation.core.measures.table import Measure
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
+from estimation.machine_versions import origins_of
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
@@ -72,14 +73,34 @@ def compare(job: jobs.Running) -> None:
 
 def compared(judge: MachineJudge) -> dict[str, Any]:
     """Plain numbers for the page; empty as long as nobody judged what the machine graded."""
-    prompt, row = judge.prompts.last(), _round(judge)
-    if prompt is None or row is None or len(prompt.grades) != len(judge.campaign.grades):
+    row = _round(judge)
+    if row is None:
         return {}
-    found = _judged(row, prompt)
+    for prompt in _versions(judge, row):
+        found = _judged(row, prompt)
+        labels = found.collection.labels
+        given = ~np.isnan(found.grades[labels.pair])
+        if given.any():
+            return _compared(judge, prompt, found, given)
+    return {}
+
+
+def _versions(judge: MachineJudge, row: Round) -> list[MachinePrompt]:
+    """Those that the round uses before others, and of these the latest first."""
+    origins = origins_of(judge.campaign)
+    files = judge.campaign.predictions.filter(name__in=row.predicted_by)
+    found = [origins[pk] for pk in files.values_list("upload", flat=True) if pk in origins]
+    used = {origin.version for origin in found if origin.judge.pk == judge.pk}
+    scale = len(judge.campaign.grades)
+    graded = judge.prompts.filter(answers__outcome=MachineAnswer.Outcome.GRADED).distinct()
+    answering = [each for each in graded if len(each.grades) == scale]
+    return sorted(answering, key=lambda each: (each.number not in used, -each.number))
+
+
+def _compared(
+    judge: MachineJudge, prompt: MachinePrompt, found: Judged, given: BoolArray
+) -> dict[str, Any]:
     labels = found.collection.labels
-    given = ~np.isnan(found.grades[labels.pair])
-    if not given.any():
-        return {}
     pair, grade = labels.pair[given], labels.grade[given]
     weight, weighted = _weights(found.collection, pair)
     said = agreement(
@@ -93,7 +114,7 @@ def compared(judge: MachineJudge) -> dict[str, Any]:
     alpha = _alpha(found, pair, grade)
     told = alpha | _told(said, alpha["topics"], found.pool)
     pairs = alpha["plain"]["pairs"]
-    told |= {"round": row.number, "pairs": pairs, "labels": len(pair), "weighted": weighted}
+    told |= {"round": found.row.number, "pairs": pairs, "labels": len(pair), "weighted": weighted}
     return told | {"prompt": prompt.number, "worth": _worth(found, pairs)}
 
 
