@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from django.db.models import Count, Q
+
 from estimation.machines import MachineAnswer, MachineJudge, MachinePrompt
 from judging.models import Campaign, Upload
 
@@ -26,6 +28,43 @@ class Origin:
 
     judge: MachineJudge
     version: int
+
+
+@dataclass(frozen=True)
+class MachineVersion:
+    """How many pairs it was asked about, how many grades it gave, and the files that these came in
+    with, the earliest first."""
+
+    prompt: MachinePrompt
+    answered: int
+    graded: int
+    files: list[Upload]
+
+    @property
+    def names(self) -> list[str]:
+        """By which rounds name its grades."""
+        read = [getattr(each, "prediction", None) for each in self.files]
+        return [each.name for each in read if each is not None]
+
+
+def versions_of(judge: MachineJudge) -> list[MachineVersion]:
+    """All of a machine judge, the latest first."""
+    origins = {
+        pk: each.version
+        for pk, each in origins_of(judge.campaign).items()
+        if each.judge.pk == judge.pk
+    }
+    uploads = judge.campaign.uploads.filter(pk__in=origins).select_related("prediction")
+    files = list(uploads.defer("errors", "warnings").order_by("pk"))
+    graded = Count("answers", filter=Q(answers__outcome=MachineAnswer.Outcome.GRADED))
+    rows = judge.prompts.annotate(answered=Count("answers"), graded=graded).order_by("-number")
+    own = {row.number: [each for each in files if origins[each.pk] == row.number] for row in rows}
+    return [MachineVersion(row, row.answered, row.graded, own[row.number]) for row in rows]
+
+
+def version_of(upload: Upload | None, versions: list[MachineVersion]) -> int | None:
+    """The number of the one among all that a file is of."""
+    return next((each.prompt.number for each in versions if upload in each.files), None)
 
 
 def origins_of(campaign: Campaign) -> dict[int, Origin]:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from estimation import machine_rows
 from estimation.api.label_quality import AlphaRow, BatchAlphaRow, GradeAlphaRow, TopicAlphaRow
 from estimation.machine_findings import findings_on
+from estimation.machine_versions import version_of, versions_of
 from estimation.models import MachineAnswer, MachineJudge
 from estimation.services.machines import judges, prompts
 from estimation.services.machines.judges import MachinePlan
@@ -122,6 +123,20 @@ class MachineRow(Row):
     created = serializers.DateTimeField()
 
 
+class MachineVersionRow(Row):
+    number = IntegerField(source="prompt.number")
+    prompt = CharField(source="prompt.text")
+    digest = CharField(
+        source="prompt.digest", help_text="Of everything that is the same in all its questions."
+    )
+    created = serializers.DateTimeField(source="prompt.created")
+    answered = IntegerField()
+    graded = IntegerField()
+    predictions = serializers.ListField(
+        child=CharField(), source="names", help_text="Names for rounds, the earliest first."
+    )
+
+
 class MachineDetailRow(MachineRow):
     prompt = CharField()
     prompt_version = IntegerField()
@@ -133,6 +148,10 @@ class MachineDetailRow(MachineRow):
     tokens_in = IntegerField()
     tokens_out = IntegerField()
     predictions = CharField(allow_null=True, help_text="Name for rounds, once it is read.")
+    predictions_version = IntegerField(
+        allow_null=True, help_text="The version whose grades these are; perhaps not the latest."
+    )
+    versions = MachineVersionRow(many=True, help_text="Of the prompt, the latest first.")
     agreement = AgreementRow(allow_null=True, help_text="Null until people judged its pairs.")
 
 
@@ -232,13 +251,15 @@ def shown(judge: MachineJudge) -> dict[str, Any]:
     standing = machine_rows.standing(judge)
     told = {name: getattr(standing, name) for name in _OF_STANDING}
     said = [found.text for found in findings_on(judge.agreement)]
-    upload = judge.upload
+    versions, upload = versions_of(judge), judge.upload
     told |= {
         "prompt": standing.prompt.text,
         "prompt_version": standing.prompt.number,
         "prompt_digest": standing.prompt.digest,
         "planned": judge.planned,
         "predictions": getattr(getattr(upload, "prediction", None), "name", None),
+        "predictions_version": version_of(upload, versions),
+        "versions": versions,
         "agreement": judge.agreement | {"findings": said} if judge.agreement else None,
     }
     return dict(MachineRow(judge).data) | dict(_Details(told).data)

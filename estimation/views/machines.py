@@ -12,6 +12,7 @@ from estimation import machine_rows
 from estimation.agreement_figures import agreement_figure
 from estimation.machine_findings import findings_on
 from estimation.machine_forms import MachineForm
+from estimation.machine_versions import version_of, versions_of
 from estimation.models import MachineJudge
 from estimation.services.machines import judges
 from judging.access import organized_campaign, user_of
@@ -54,7 +55,7 @@ def machine_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
-    standing = machine_rows.standing(judge)
+    standing, versions = machine_rows.standing(judge), versions_of(judge)
     grades = machine_rows.compared_grades(judge) or standing.prompt.grades
     return {
         "campaign": campaign,
@@ -65,6 +66,8 @@ def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
         "grades": grades,
         "findings": findings_on(judge.agreement),
         "form": MachineForm(judge=judge),
+        "versions": versions,
+        "upload_version": version_of(judge.upload, versions),
         "workers": serving("machine-judge"),
     }
 

@@ -1,5 +1,6 @@
 """What is kept of the versions of a machine judge, and told of the grades that are of each."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,3 +133,34 @@ def test_the_version_is_compared_that_the_round_uses(
     assert (judge.agreement == before) is used
     shown = text(organizer.get(reverse("machine-detail", args=[campaign.slug, judge.pk])))
     assert f"against version {1 if used else 2} of the prompt" in shown
+
+
+def test_all_versions_are_told(campaign: Campaign, stub: Chat, organizer: Client) -> None:
+    judge = asked(campaign, calls=20)
+    changed(judge, max_calls=60, prompt=STRICT)
+    there, pages = f"{base(campaign)}machines/{judge.pk}/", "machine-detail"
+
+    told = organizer.get(there).json()
+    assert (told["prompt_version"], told["answered"], told["planned"]) == (2, 0, 0)
+    assert (told["predictions"], told["predictions_version"]) == ("boss v1", 1)
+    shown = text(organizer.get(reverse(pages, args=[campaign.slug, judge.pk])))
+    assert "Version 2 was not asked yet" in shown
+    assert re.search(r"boss v1\.tsv ?, of version 1 ?: choose", shown)
+    again(judge)
+
+    told = organizer.get(there).json()
+    assert (told["predictions"], told["predictions_version"]) == ("boss v2", 2)
+    first, second = judge.prompts.all()
+    assert told["versions"] == [
+        {
+            "number": prompt.number, "prompt": prompt.text, "digest": prompt.digest,
+            "created": told["versions"][2 - prompt.number]["created"],
+            "answered": answered, "graded": answered, "predictions": [f"boss v{prompt.number}"],
+        }
+        for prompt, answered in ((second, 40), (first, 20))
+    ]  # fmt: skip
+    shown = text(organizer.get(reverse(pages, args=[campaign.slug, judge.pk])))
+    assert first.digest[:12] in shown
+    assert second.digest[:12] in shown
+    assert "What earlier versions ask" in shown
+    assert shown.count("Grade what the document says") == 2

@@ -85,7 +85,9 @@ def change(*, judge: MachineJudge, by: User, chosen: Mapping[str, Any]) -> None:
         _require(plan.max_calls >= row.calls, "max_calls", made)
         MachineJudge.objects.filter(pk=row.pk).update(**values)
         row.refresh_from_db()
-        _version(row, by=by, text=text)
+        before = _latest(row).pk
+        if _version(row, by=by, text=text).pk != before:  # of which nothing was asked yet
+            MachineJudge.objects.filter(pk=row.pk).update(planned=0, order="")
         audit.record("change machine judge", by=by, campaign=row.campaign_id, target=row)
     judge.refresh_from_db()
 
