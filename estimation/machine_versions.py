@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
-from estimation.machines import MachineAnswer, MachineJudge, MachinePrompt
+from estimation.machines import NANO, MachineAnswer, MachineJudge, MachinePrompt
+from judging.formats.csvfile import csv_lines
 from judging.models import Campaign, Upload
 
 FILE_NAME = re.compile(r"(?P<judge>.+) v(?P<number>[0-9]+)( \([0-9]+\))?\.tsv")
@@ -65,6 +66,33 @@ def versions_of(judge: MachineJudge) -> list[MachineVersion]:
 def version_of(upload: Upload | None, versions: list[MachineVersion]) -> int | None:
     """The number of the one among all that a file is of."""
     return next((each.prompt.number for each in versions if upload in each.files), None)
+
+
+ANSWERED = (
+    *("topic", "docno", "outcome", "grade", "reply", "model", "tokens_in", "tokens_out", "cost"),
+    *("tries", "seconds", "when"),
+)
+
+
+def answers_of(prompt: MachinePrompt) -> "QuerySet[MachineAnswer]":
+    """What became of every pair that a version was asked about, in the order of its file."""
+    rows = MachineAnswer.objects.filter(prompt=prompt).select_related("topic")
+    named = (name for name in ANSWERED if name not in ("topic", "when"))
+    return rows.only("topic__topic_id", *named, "created").order_by("topic__topic_id", "docno")
+
+
+def answer_lines(prompt: MachinePrompt) -> Iterator[str]:
+    """The same as CSV, read from the database bit by bit."""
+    rows = (
+        (
+            each.topic.topic_id,
+            *(each.docno, each.outcome, each.grade, each.reply, each.model),
+            *(each.tokens_in, each.tokens_out, each.cost / NANO),
+            *(each.tries, each.seconds, each.created.isoformat()),
+        )
+        for each in answers_of(prompt).iterator(CHUNK)
+    )
+    return csv_lines(ANSWERED, rows)
 
 
 def origins_of(campaign: Campaign) -> dict[int, Origin]:

@@ -48,6 +48,7 @@ of_machine: list[URLPattern | URLResolver] = [
     path("start/", machines.machine_start, name="machine-start"),
     path("stop/", machines.machine_stop, name="machine-stop"),
     path("remove/", machines.machine_remove, name="machine-remove"),
+    path("answers/<int:number>/file/", machines.machine_answers, name="machine-answers"),
 ]
 
 of_run: list[URLPattern | URLResolver] = [

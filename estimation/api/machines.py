@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from estimation import machine_rows
 from estimation.api.label_quality import AlphaRow, BatchAlphaRow, GradeAlphaRow, TopicAlphaRow
 from estimation.machine_findings import findings_on
-from estimation.machine_versions import version_of, versions_of
+from estimation.machine_versions import answers_of, version_of, versions_of
+from estimation.machines import NANO
 from estimation.models import MachineAnswer, MachineJudge
 from estimation.services.machines import judges, prompts
 from estimation.services.machines.judges import MachinePlan
@@ -137,6 +138,30 @@ class MachineVersionRow(Row):
     )
 
 
+class MachineAnswerRow(Row):
+    topic = CharField(source="topic.topic_id")
+    docno = CharField()
+    outcome = serializers.ChoiceField(MachineAnswer.Outcome.choices)
+    grade = IntegerField(allow_null=True, help_text="Null where the outcome is no grade.")
+    reply = CharField(help_text="What came back, as far as it is kept.")
+    model = CharField(help_text="As the endpoint names it.")
+    tokens_in = IntegerField(allow_null=True)
+    tokens_out = IntegerField(allow_null=True)
+    cost = serializers.SerializerMethodField(help_text="At most; 0 without prices.")
+    tries = IntegerField()
+    seconds = Number()
+    when = serializers.DateTimeField(source="created")
+
+    def get_cost(self, row: MachineAnswer) -> float:
+        return float(row.cost / NANO)
+
+
+class WhichAnswers(PageQuery):
+    version = IntegerField(
+        required=False, min_value=1, help_text="Number of the version; else the latest."
+    )
+
+
 class MachineDetailRow(MachineRow):
     prompt = CharField()
     prompt_version = IntegerField()
@@ -222,6 +247,21 @@ class MachineDetail(MachineView):
         """Remove a machine judge with its answers; predicted grades that came in stay."""
         judges.remove(judge=self.judge, by=self.user)
         return Response(status=204)
+
+
+class MachineAnswers(MachineView):
+    query = WhichAnswers
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(responses=page_shape(MachineAnswerRow))
+    def get(self, request: Request, slug: str, machine: int) -> Response:
+        """What it answered of each pair, by topic and document: to one version of its prompt."""
+        number, prompts = self.asked.get("version"), self.judge.prompts
+        prompt = get_object_or_404(prompts, number=number) if number else prompts.last()
+        pages = Pages()
+        found = answers_of(prompt) if prompt else MachineAnswer.objects.none()
+        rows = pages.paginate_queryset(found, request) or []
+        return pages.get_paginated_response(MachineAnswerRow(rows, many=True).data)
 
 
 class MachineStart(MachineView):

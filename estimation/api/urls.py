@@ -43,6 +43,11 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("machine-endpoints/", machines.Endpoints.as_view(), name="api-machine-endpoints"),
     path("machines/", machines.Machines.as_view(), name="api-machines"),
     path("machines/<int:machine>/", machines.MachineDetail.as_view(), name="api-machine"),
+    path(
+        "machines/<int:machine>/answers/",
+        machines.MachineAnswers.as_view(),
+        name="api-machine-answers",
+    ),
     path("machines/<int:machine>/start/", machines.MachineStart.as_view(), name="api-start"),
     path("machines/<int:machine>/stop/", machines.MachineStop.as_view(), name="api-stop"),
     path("work/", work.FailedWork.as_view(), name="api-work"),

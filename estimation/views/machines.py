@@ -4,15 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from estimation import machine_rows
 from estimation.agreement_figures import agreement_figure
 from estimation.machine_findings import findings_on
 from estimation.machine_forms import MachineForm
-from estimation.machine_versions import version_of, versions_of
+from estimation.machine_versions import answer_lines, version_of, versions_of
 from estimation.models import MachineJudge
 from estimation.services.machines import judges
 from judging.access import organized_campaign, user_of
@@ -70,6 +71,17 @@ def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
         "upload_version": version_of(judge.upload, versions),
         "workers": serving("machine-judge"),
     }
+
+
+@require_GET
+def machine_answers(request: HttpRequest, slug: str, pk: int, number: int) -> HttpResponseBase:
+    """All answers to a version of the prompt, as CSV."""
+    judge = judge_of(organized_campaign(user_of(request), slug), pk)
+    lines = answer_lines(get_object_or_404(judge.prompts, number=number))
+    answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    name = f"{slug}-machine-{judge.pk}-v{number}.csv"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
 
 
 def judge_of(campaign: Campaign, pk: int) -> MachineJudge:

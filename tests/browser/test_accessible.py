@@ -37,6 +37,7 @@ NO_PAGES = {
     "site/report/file/",
     "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
+    "c/<slug:slug>/material/machines/<int:pk>/answers/<int:number>/file/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/links/<int:pk>/payments/",
     "c/<slug:slug>/people/links/", "c/<slug:slug>/norming/sessions/<int:pk>/file/",
     "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",

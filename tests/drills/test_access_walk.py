@@ -125,6 +125,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     MACHINES: (organizing(), organizing()),
     f"{MACHINES}new/": (organizing(), organizing(422)),
     f"{MACHINES}<int:pk>/": (organizing(), organizing()),
+    f"{MACHINES}<int:pk>/answers/<int:number>/file/": (organizing(), NO),
     f"{MACHINES}<int:pk>/change/": (NO, organizing(422)),
     f"{MACHINES}<int:pk>/start/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/stop/": (NO, organizing(302)),

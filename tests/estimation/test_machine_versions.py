@@ -1,11 +1,15 @@
 """What is kept of the versions of a machine judge, and told of the grades that are of each."""
 
+import csv
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from estimation.models import MachineAnswer, MachineJudge, Prediction
@@ -15,7 +19,7 @@ from estimation.services.machines.judges import MachinePlan
 from judging.models import Campaign
 from tests.support import chat, evaluation, factories
 from tests.support.chat import Chat
-from tests.support.pages import text
+from tests.support.pages import ORGANIZING, as_role, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only, pytest.mark.slow]
 STRICT = prompts.DEFAULT + "\nBe strict.\n"
@@ -164,3 +168,49 @@ def test_all_versions_are_told(campaign: Campaign, stub: Chat, organizer: Client
     assert second.digest[:12] in shown
     assert "What earlier versions ask" in shown
     assert shown.count("Grade what the document says") == 2
+
+
+@pytest.mark.on_both
+def test_all_answers_of_a_version_can_be_had(
+    campaign: Campaign, stub: Chat, organizer: Client
+) -> None:
+    stub.answer = lambda seen: chat.Reply("=1+1; Grade: 2")
+    judge = asked(campaign, calls=20)
+    stub.answer = lambda seen: chat.Reply("I cannot say.")
+    again(changed(judge, max_calls=32, prompt=STRICT))
+    there = f"{base(campaign)}machines/{judge.pk}/answers/"
+
+    first = organizer.get(there, {"version": 1, "page_size": 15}).json()
+    assert (first["count"], len(first["results"])) == (20, 15)
+    stored = MachineAnswer.objects.filter(prompt__number=1).order_by("topic__topic_id", "docno")
+    said = stored.select_related("topic")[0]
+    told = first["results"][0]
+    assert (told["topic"], told["docno"], told["grade"]) == (said.topic.topic_id, said.docno, 2)
+    assert (told["reply"], told["outcome"]) == ("=1+1; Grade: 2", "graded")
+    assert told["cost"] == pytest.approx(said.cost / 1e9)
+    latest = organizer.get(there).json()["results"]
+    assert {row["outcome"] for row in latest} == {"unparsable"}
+    assert organizer.get(there, {"version": 3}).status_code == 404
+
+    page = organizer.get(reverse("machine-detail", args=[campaign.slug, judge.pk]))
+    for number, outcome, count in ((1, "graded", 20), (2, "unparsable", len(latest))):
+        file = reverse("machine-answers", args=[campaign.slug, judge.pk, number])
+        assert f'href="{file}"' in page.content.decode()
+        answer = organizer.get(file)
+        assert answer.streaming
+        assert f"-v{number}.csv" in answer["Content-Disposition"]
+        with CaptureQueriesContext(connection) as statements:
+            content = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+        assert len(statements) == 1
+        rows = list(csv.DictReader(io.StringIO(content)))
+        assert [row["outcome"] for row in rows] == [outcome] * count
+        assert "=" not in {row["reply"][0] for row in rows}, "no formula of a spreadsheet"
+    missing = reverse("machine-answers", args=[campaign.slug, judge.pk, 3])
+    assert organizer.get(missing).status_code == 404
+
+
+@pytest.mark.parametrize("role", ORGANIZING)
+def test_who_has_the_answers(campaign: Campaign, stub: Chat, role: str) -> None:
+    judge = asked(campaign, calls=5)
+    file = reverse("machine-answers", args=[campaign.slug, judge.pk, 1])
+    assert as_role(role, campaign).get(file).status_code == ORGANIZING[role]

@@ -166,6 +166,7 @@ ALLOWED = {
     (f"{CAMPAIGN}machines/{{machine}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/{{machine}}/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}machines/{{machine}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/answers/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/{{machine}}/start/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}machines/{{machine}}/stop/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}work/", "GET"): ORGANIZERS,
@@ -327,7 +328,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 55
+    assert checked == 56
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
