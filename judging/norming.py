@@ -105,7 +105,7 @@ def due(user: User, campaign: Campaign | None = None) -> list[Own]:
 
 def of_person(campaign: Campaign, user: User, pk: int) -> NormingPerson | None:
     """The user's part in a session, with the session; None if they have none, or it is a draft."""
-    rows = NormingPerson.objects.filter(session=pk, session__campaign=campaign, user=user)
+    rows = NormingPerson.objects.filter(session__pk=pk, session__campaign=campaign, user=user)
     rows = rows.exclude(session__state=State.DRAFT)
     return rows.select_related("session").first()
 

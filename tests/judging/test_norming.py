@@ -366,7 +366,7 @@ def test_who_may_see_a_session(made: Campaign) -> None:
     assert access.norming_seat(by, made.slug, row.pk).organizes
     assert access.norming_seat(anna, made.slug, row.pk).person is not None
     assert access.norming_part(anna, made.slug, row.pk).user == anna
-    for who, pk in ((cara, row.pk), (anna, draft.pk), (anna, 0)):
+    for who, pk in ((cara, row.pk), (anna, draft.pk), (anna, 0), (anna, 2**70)):
         with pytest.raises(Http404):
             access.norming_seat(who, made.slug, pk)
         with pytest.raises(Http404):
