@@ -94,7 +94,7 @@ class AdmitLearner(CampaignView):
     def post(self, request: Request, slug: str, person: int) -> Response:
         """Let an assessor judge without having passed the training."""
         checked(NoBody, request.data)
-        member = get_object_or_404(self.campaign.memberships, user=person, role=JUDGES)
+        member = get_object_or_404(self.campaign.memberships, user__pk=person, role=JUDGES)
         training.admit(membership=member, by=self.user)
         row: Any = lessons.training_of(self.campaign)
         row.learners = lessons.learners(self.campaign)

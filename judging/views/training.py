@@ -140,7 +140,7 @@ def admit(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Lets an assessor judge without having passed."""
     user = user_of(request)
     campaign = organized_campaign(user, slug)
-    member = get_object_or_404(campaign.memberships, user=pk, role=ASSESSOR)
+    member = get_object_or_404(campaign.memberships, user__pk=pk, role=ASSESSOR)
     training.admit(membership=member, by=user)
     messages.success(request, f"{member.user} may judge from now on.")
     return redirect(f"{reverse('training-set', args=[slug])}#learners")

@@ -70,8 +70,7 @@ PLAN = rounds.RoundPlan(
     measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk", method="poisson"
 )
 
-ROUND = f"{CAMPAIGN}rounds/<int:number>/"
-MACHINES = f"{CAMPAIGN}material/machines/"
+ROUND, MACHINES = f"{CAMPAIGN}rounds/<int:number>/", f"{CAMPAIGN}material/machines/"
 TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "": (everybody(), everybody()),
     "health/live": (all_alike(), all_alike()),

@@ -242,9 +242,8 @@ def undone() -> Iterator[Any]:
 
     def call(client: rest.RestClient, method: str, url: str, body: Any = None) -> Any:
         with transaction.atomic():
-            answer = client.generic(
-                method, url, json.dumps(body or {}), content_type="application/json"
-            )
+            sent = json.dumps(body or {})
+            answer = client.generic(method, url, sent, content_type="application/json")
             transaction.set_rollback(True)
         return answer
 
