@@ -15,7 +15,7 @@ from django.test import override_settings
 
 from estimation.models import MachineAnswer, MachineJudge, Report
 from estimation.services import rounds
-from estimation.services.machines import judges
+from estimation.services.machines import judges, prompts
 from judging.clock import seconds_from_now
 from judging.models import (
     Assignment,
@@ -253,7 +253,7 @@ SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the 
 
 
 def _of_machines() -> list[Shot]:
-    """One that people have judged after, one that gave few grades, one that is new."""
+    """One that people have judged after, one that gave few grades, a new one, two versions."""
     made = states.with_material("machines")
     with chat.serving(_knowing) as stub:
         declared = stub.endpoint(name="local", models=("qwen2.5-7b-instruct",), prices=(0.15, 0.6))
@@ -262,13 +262,17 @@ def _of_machines() -> list[Shot]:
             judges.start(judge=good, by=made.created_by)
             factories.run_due_jobs()
             stub.answer = lambda seen: chat.Reply(SAID[len(seen.document) % 2])
-            bad = _machine(made, "A model that <talks>")
-            judges.start(judge=bad, by=made.created_by)
+            bad, again = _machine(made, "A model that <talks>"), _machine(made, "asked otherwise")
+            for each in (bad, again):
+                judges.start(judge=each, by=made.created_by)
             factories.run_due_jobs()
+            otherwise = {"prompt": f"{prompts.DEFAULT}\nBe strict.\n"}
+            judges.change(judge=again, by=made.created_by, chosen=otherwise)
             new = _machine(made, "new")
     evaluation.drawn(made, budget=90, batch_size=30)
     evaluation.judge(made, 1000)
-    places = [MACHINES, f"{MACHINES}new/", *(f"{MACHINES}{each.pk}/" for each in (good, bad, new))]
+    all_of_them = (good, bad, new, again)
+    places = [MACHINES, f"{MACHINES}new/", *(f"{MACHINES}{each.pk}/" for each in all_of_them)]
     places.append(f"{RANKING}labels/")
     empty = _shots("organizer", "/c/empty/", MACHINES)
     return [*empty, *_shots("organizer", f"/c/{made.slug}/", *places)]
