@@ -6,7 +6,7 @@ The twin of the simulation counts every judgment alike, whatever its chance, and
 import numpy as np
 import pytest
 
-from estimation.core.estimates.agreement import GradeAgreement, agreement, judgments_worth
+from estimation.core.estimates.agreement import GradeAgreement, agreement
 
 BEST = 3
 
@@ -143,13 +143,3 @@ def test_intervals_hold_as_often_as_they_say(topics: int) -> None:
 def test_the_twin_without_weights_is_caught() -> None:
     trials = np.array([sampled(seed, weighted=False) for seed in range(1, 101)])
     assert trials[:, :2].mean(axis=0).min() < 0.5
-
-
-def test_what_predictions_are_worth() -> None:
-    half, same = np.array([0.5, 0.5]), np.array([1.0, 1.0])
-    assert judgments_worth(100, without=same, having=half) == 100.0
-    assert judgments_worth(100, without=same, having=same) == 0.0
-    assert judgments_worth(100, without=half, having=same) == -50.0
-    for unknown in (np.zeros(2), np.array([np.nan, 1.0]), np.array([np.inf, 1.0])):
-        assert np.isnan(judgments_worth(100, without=unknown, having=same))
-        assert np.isnan(judgments_worth(100, without=same, having=unknown))

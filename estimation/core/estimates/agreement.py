@@ -174,30 +174,6 @@ def _by_topic(weight: FloatArray, values: FloatArray, topic: IntArray, topics: i
     return np.asarray(np.divide(sums, total, out=out, where=total > 0.0))
 
 
-def judgments_worth(pairs: int, *, without: FloatArray, having: FloatArray) -> float:
-    """How many judgments predictions are worth: n (V_without / V_with - 1).
-
-    The variance of an estimate falls with one over the number of judged pairs, so that n pairs
-    with predictions are as good as n V_without / V_with without them. V are means over the runs.
-
-    Parameters
-    ----------
-    pairs : int
-        n, the pairs that were judged.
-    without, having : ndarray of float64, shape (k,)
-        Variances of the runs' values, estimated from the same sample without the predictions and
-        with them.
-
-    Returns
-    -------
-    float
-        Below 0 where predictions do harm; nan where a variance is not known or is 0.
-    """
-    before, after = float(np.mean(without)), float(np.mean(having))
-    known = np.isfinite([before, after]).all() and before > 0.0 and after > 0.0
-    return pairs * (before / after - 1.0) if known else float("nan")
-
-
 def _check(
     predicted: IntArray,
     judged: IntArray,
