@@ -1,15 +1,17 @@
 """Ratios of adaptive rounds where topics have one relevant document, or one run all that is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.inference import ratio_knowledge, ratio_outlook, second_order
+from estimation.core.inference import ratio_outlook, second_order
 from estimation.core.inference.looks import Look
-from estimation.core.inference.unknown import all_known
+from estimation.core.inference.ratio_knowledge import knowledge_at
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive import ratios
+from estimation.core.rounds.adaptive import answers, ratios
 from estimation.core.rounds.adaptive.beyond import Beyond
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.evaluation import evaluate
@@ -116,7 +118,11 @@ def test_values_of_which_nothing_was_found_can_be_all_that_values_can(
 ) -> None:
     """The twin goes by errors, which are shares of a value that is 0."""
     assert held_at_first_looks(*known_items, measure) > 0.98
-    monkeypatch.setattr(ratio_knowledge, "_reasons", lambda some: all_known(*some.shape))
+    monkeypatch.setattr(
+        answers,
+        "knowledge_at",
+        lambda *at, **more: replace(knowledge_at(*at, **more), nothing=False),
+    )
     assert held_at_first_looks(*known_items, measure) < 0.9
 
 

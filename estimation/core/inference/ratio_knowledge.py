@@ -135,6 +135,8 @@ class RatioKnowledge:
     missed, elsewhere : Missed or None
         What is expected of relevant pairs that were not judged: what they would add to runs that
         return them, and take through the denominator. None: nothing is allowed for a single one.
+    nothing : bool
+        Whether nothing relevant was found, of which errors are shares.
     """
 
     expected: FloatArray
@@ -147,6 +149,7 @@ class RatioKnowledge:
     find: FloatArray | None = None
     missed: Missed | None = None
     elsewhere: Missed | None = None
+    nothing: bool = False
 
     @property
     def freedom(self) -> FloatArray:
@@ -188,13 +191,13 @@ def knowledge_at(
     if found.left is None and measure.name == "Rprec":
         unclear |= np.logical_or.outer(doubted, doubted)
     nothing = bool(at.factor.any()) and not found.found.any()
-    nothing |= found.left is None and _no_series(at)
-    unclear |= nothing
+    vague = nothing or (found.left is None and _no_series(at))
+    unclear |= vague
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
         expected=expected,
         of_values=of_values,
-        unknown=_reasons(nothing | _vague_values(found, of_values)),
+        unknown=_reasons(vague | _vague_values(found, of_values)),
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
         least=least,
@@ -202,6 +205,7 @@ def knowledge_at(
         find=None if found.gains is None else at.find(),
         missed=None if unjudged is None else at.missed(unjudged),
         elsewhere=None if unjudged is None else at.missed_elsewhere(unjudged),
+        nothing=nothing,
     )
 
 

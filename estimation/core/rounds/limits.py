@@ -15,7 +15,7 @@ from ..inference.intervals import difference_variances, normal_quantile, student
 from ..inference.knowledge import few_finds, unknown_differences, unknown_values
 from ..inference.ranks import half_widths
 from ..inference.uncertainty import freedom, reach_of, value_limits, variances
-from ..inference.unknown import Reason, all_known
+from ..inference.unknown import all_known
 from .results import EstimatorResult
 
 HALF = 0.5  # a find more, for the upper limit of ratios
@@ -70,9 +70,8 @@ def limits_of_ratios(
     They reach up at least as far as gamma limits of what uncertain pairs add do, with half a find
     more: a run whose documents nobody else returns is low, and its squares are, where these were
     missed. What others take through the denominator is as likely either way. Half widths of single
-    differences are at least those by the squares alone, as errors of values are. A value that is
-    not known can be all that values can: nothing tells how far off it is while nothing relevant was
-    found, and errors are shares of it.
+    differences are at least those by the squares alone, as errors of values are. As long as nothing
+    relevant was found, a value can be all that values can: errors are shares of it.
     """
     expected, value = known.expected + estimate.noise, estimate.value
     told = student_intervals(
@@ -91,8 +90,8 @@ def limits_of_ratios(
     if known.missed is not None and known.elsewhere is not None:
         high = np.maximum(high, value + known.missed.least_reach(confidence=confidence))
         low = np.minimum(low, value - known.elsewhere.least_reach(confidence=confidence))
-    withheld = known.unknown != Reason.KNOWN
-    low, high = np.where(withheld, 0.0, low), np.where(withheld, highest, high)
+    if known.nothing:
+        low, high = np.zeros_like(low), np.full_like(high, highest)
     return _result(
         estimate,
         (low, high),
