@@ -15,6 +15,10 @@ top-up
     filling up the chances of the first, and estimated together with it (likewise).
 certain
     taking what the first judged for certain, and estimated alone.
+learned
+    the same by adaptive sampling, whose model knows what was judged before its first batch.
+continued
+    the same, whose batches are further batches of the first round, if that is adaptive.
 twin
     as `certain`, but estimated together with the first round, as if its chances had been fixed
     before anything was drawn. It must be caught: it is biased.
@@ -37,10 +41,12 @@ from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.data.scope import place_of_pairs
+from estimation.core.data.scope import Scope, place_of_pairs
 from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.adaptive.top_ups import continued, topped_up
 from estimation.core.rounds.combining import RoundsTogether, part_over
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import DrawnRound
@@ -66,7 +72,7 @@ CELLS = (
 )
 GOALS = ("absolute", "ranking")
 BATCHES = 10  # of an adaptive first round
-WAYS = ("fresh", "union", "top-up", "certain", "twin")
+WAYS = ("fresh", "union", "top-up", "certain", "learned", "continued", "twin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +176,13 @@ class Cell:
         certain = top_up(self.designs[1], judged).own(alone=True)
         found = {"fresh": alone(PairRound(plain, second(plain)))}
         found["certain"] = alone(PairRound(certain, second(certain)))
+        past = Past.alone(np.flatnonzero(judged), pairs=len(self.pool))
+        found["learned"] = alone(self._adaptive(past, f"{turn} third"))
+        if isinstance(first, AdaptiveRound):
+            frame, scope = first.design.frame(self.smaller), Scope.of(self.smaller, self.pool)
+            budget = float(self.budgets[1])
+            past = continued(scope, frame, first.sample, past.judged, budget=budget)
+            found["continued"] = alone(self._adaptive(past, f"{turn} third"))
         if isinstance(first, PairRound):
             for way, design in (
                 ("union", plain), ("top-up", self.filling), ("twin", certain),
@@ -182,17 +195,15 @@ class Cell:
         design, pool = self.designs[0], self.smaller
         if self.first == "poisson":
             return PairRound(design, draw(pool, design, seed=seed))
-        drawn = AdaptiveRound.begin(
-            pool, AdaptivePlan(design, self.collection.max_grade), seed=seed
-        )
-        while drawn.planned < drawn.batches:
-            pairs = drawn.sample.pair
-            labels = LabelRows(pairs, self.grades[self.place[pairs]])
-            longer = drawn.extended(pool, labels=labels)
-            if longer is drawn:
-                break
-            drawn = longer
-        return drawn
+        plan = AdaptivePlan(design, self.collection.max_grade)
+        return _to_the_end(pool, plan, self.grades[self.place], seed)
+
+    def _adaptive(self, past: Past, seed: str) -> AdaptiveRound:
+        """An adaptive second round that knows what was judged."""
+        size = -(-self.budgets[1] // BATCHES)
+        plain = self._design(self.pool, self.budgets[1], size, "adaptive")
+        plan = topped_up(AdaptivePlan(plain, self.collection.max_grade), past)
+        return _to_the_end(self.pool, plan, self.grades, seed)
 
     def _told(self, drawn: DrawnRound, *, judged: FloatArray) -> Trial:
         pairs = drawn.pairs(self.pool)
@@ -212,6 +223,19 @@ class Cell:
             true_verdicts=0 if order is None else order.true_verdicts,
             new=int(np.count_nonzero(judged[pairs] == 0.0)),
         )
+
+
+def _to_the_end(pool: Pool, plan: AdaptivePlan, grades: IntArray, seed: str) -> AdaptiveRound:
+    """An adaptive round of which every batch is judged."""
+
+    def labels(pairs: IntArray) -> LabelRows:
+        return LabelRows(pairs, grades[pairs])
+
+    judged = np.array([], dtype=np.int64) if plan.past is None else plan.past.judged
+    drawn = AdaptiveRound.begin(pool, plan, seed=seed, labels=labels(judged))
+    while drawn.planned < drawn.batches:
+        drawn = drawn.extended(pool, labels=labels(drawn.sample.pair))
+    return drawn
 
 
 def _of_new_pairs(design: Design, earlier: FloatArray) -> Design:

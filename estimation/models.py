@@ -214,14 +214,17 @@ class Round(models.Model):
                 name="round_difference_has_predictions",
             ),
             CheckConstraint(
-                condition=Q(with_earlier=False) | Q(method__in=["poisson", "iid"]),
+                condition=Q(with_earlier=False)
+                | Q(method__in=["poisson", "iid"])
+                | Q(method="adaptive", top_up=True),
                 name="round_with_earlier_can_be",
             ),
             CheckConstraint(
                 condition=Q(topic_minimum=1) | Q(method="adaptive"), name="round_by_topics_can_be"
             ),
             CheckConstraint(
-                condition=Q(top_up=False) | Q(method="poisson"), name="round_top_up_can_be"
+                condition=Q(top_up=False) | Q(method__in=["poisson", "adaptive"]),
+                name="round_top_up_can_be",
             ),
         ]
 

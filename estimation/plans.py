@@ -207,22 +207,24 @@ class RoundPlan:
     with_earlier: bool = option(
         "Estimate together with the earlier rounds", default=False,
         help="Uses the judgments of all earlier rounds with the same method, topics and "
-        "depth, also if runs came since then. Valid if this round was not planned because of what "
-        "they found.",
+        "depth, also if runs came since then; an adaptive round continues the latest one, where it "
+        "tops up. Valid if this round was not planned because of what they found.",
         asked="Estimate together with the earlier rounds by the same method, "
-        f"{having('with_earlier', last='or')}, whose pool is in this one. preview.earlier names "
-        "those that count, and why others do not.",
+        f"{having('with_earlier', last='or')}, whose pool is in this one; adaptive with top_up, of "
+        "the latest round alone. preview.earlier names those that count, and why others do not.",
         needs="with_earlier",
         refusal="Rounds of these methods can be estimated together: {methods}.",
     )  # fmt: skip
     top_up: bool = option(
         "Top up what is judged", default=False,
         help="The budget is for new pairs, where earlier judgments say least, as of runs that came "
-        "since. Estimated together with earlier Poisson rounds, it fills their chances up; "
-        "otherwise it takes every judged pair of any round for certain, at no cost.",
+        "since. Estimated together with earlier Poisson rounds, it fills their chances up; with an "
+        "adaptive one it goes on where that ended; otherwise it takes every judged pair of any "
+        "round for certain, at no cost.",
         asked="Spend the budget on pairs that are not judged, where earlier judgments say least; "
         f"{having('top_up')}. With with_earlier the chances of the rounds that count are filled "
-        "up; without, every pair in a complete batch of any round is taken for certain.",
+        "up, or the latest adaptive round is continued; without, every pair in a complete batch of "
+        "any round is taken for certain.",
         needs="top_up",
         refusal="Rounds of these methods can top up what is judged: {methods}.",
     )  # fmt: skip
@@ -408,12 +410,14 @@ def why_not_usual(plan: RoundPlan) -> str:
     """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
     able = SAMPLING_METHODS[USUAL].short
     for text in (plan.measure, *plan.reported):
-        if not _is_learned(text):
+        if not is_learned(text):
             return f"{able} rounds do not estimate {text}"
-    if plan.budget < FEWEST:
+    if plan.budget < FEWEST and not plan.top_up:
         return f"there is little to learn from fewer than {FEWEST} pairs"
-    if plan.budget == plan.batch_size:
+    if plan.budget == plan.batch_size and not plan.top_up:
         return "there is nothing to learn from in a single batch"
+    if plan.with_earlier:
+        return f"{able} rounds count earlier ones only where they continue the latest of their kind"
     others = (each for name, each in OPTIONS.items() if name != "method")
     for other in others:
         if other.fault(getattr(plan, other.name), method=USUAL):
@@ -421,7 +425,7 @@ def why_not_usual(plan: RoundPlan) -> str:
     return ""
 
 
-def _is_learned(text: str) -> bool:
+def is_learned(text: str) -> bool:
     """Whether the usual method estimates a measure; what is none is told elsewhere."""
     try:
         return SAMPLING_METHODS[USUAL].estimates(parse_measure(text).name)

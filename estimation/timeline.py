@@ -220,9 +220,11 @@ def _end(row: Round, links: Sequence[RoundBatch], until: datetime | None) -> dat
 def _counts(
     row: Round, shown: EstimateSet | None, counting: Sequence[int], certain: Mapping[str, int]
 ) -> list[Follower]:
-    """Of which rounds judgments count with this one: as its estimates say, else its preview."""
-    if row.top_up and not row.with_earlier:
-        return [Follower(int(number), batches, True) for number, batches in certain.items()]
+    """Of which rounds judgments count with this one: as its estimates say, else its preview, which
+    tells it for good of an adaptive round that goes on with others."""
+    if row.top_up and (not row.with_earlier or row.sampling.draws == "batches"):
+        is_certain = not row.with_earlier
+        return [Follower(int(number), each, is_certain) for number, each in certain.items()]
     if shown is not None:
         return [Follower(int(number), each, False) for number, each in shown.earlier.items()]
     return [Follower(number, 0, False) for number in counting]

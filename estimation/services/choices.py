@@ -51,8 +51,13 @@ def topped_up(row: Round) -> list[object]:
     """What is judged, where the round is to add to it: complete batches; and what others kept."""
     if not row.top_up:
         return []
-    kept = [] if row.with_earlier else sorted(kept_pairs(row.campaign))
+    kept = sorted(kept_pairs(row.campaign)) if takes_kept(row) else []
     return [sorted(complete(row.campaign).items()), *([kept] if kept else [])]
+
+
+def takes_kept(row: Round) -> bool:
+    """Whether a top-up takes for certain what others kept: all but those that fill up chances."""
+    return row.top_up and not (row.with_earlier and row.sampling.draws == "pairs")
 
 
 def kept_pairs(campaign: Campaign) -> set[int]:

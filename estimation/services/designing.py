@@ -161,13 +161,14 @@ def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> Any
     """Predicted grades are features of the model and never labels: they can bias nothing."""
     predicted = predicted_of(row, pool)
     design, together = _of_pairs(row, pool, costs), float(row.topic_minimum)
-    return AdaptivePlan(
+    plan = AdaptivePlan(
         design,
         row.campaign.max_grade,
         costs,
         predicted,
         topic_minimum=together if together > 1.0 else 0.0,
     )
+    return topping.learning_plan_of(row, pool, plan)
 
 
 def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

@@ -53,7 +53,8 @@ def draw_round(job: jobs.Running) -> None:
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
     adds_to = choices.topped_up(row)
-    drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
+    design = designing.design_of(row, pool)
+    drawn = draw(pool, design, seed=row.seed, labels=topping.labels_of(row, pool))
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
@@ -231,7 +232,7 @@ def _added_to(row: Round, pool: Pool) -> dict[str, str]:
         return {}
     found = topping.added_to(row, pool).items()
     told = [f"round {number} ({batches} batch{'es' * (batches > 1)})" for number, batches in found]
-    if not row.with_earlier and (kept := len(choices.kept_pairs(row.campaign))):
+    if choices.takes_kept(row) and (kept := len(choices.kept_pairs(row.campaign))):
         told.append(f"batches that were left open ({kept} judged pair{'s' * (kept > 1)})")
     return {"added_to": ", ".join(told)}
 

@@ -21,15 +21,15 @@ nobody planned it because of what was found, which nobody can know here.
 from dataclasses import replace
 
 from estimation.core.measures.table import parse_measure
-from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
-from estimation.plans import RoundPlan, plan_of
+from estimation.plans import USUAL, RoundPlan, completed, plan_of
 from estimation.selectors import complete_batches
 from estimation.services import rounds
 from judging.errors import UserError
 from judging.models import Campaign, User
 
-METHOD = with_option("top_up")[0]
+ABLE = SAMPLING_METHODS["poisson"]
 ANEW = "Plan a further round by the same method; it is estimated alone."
 
 
@@ -55,7 +55,7 @@ def why_not(row: Round, *, complete: int) -> str:
         return "The campaign is closed. Open it again first."
     if not complete:
         return "No batch of it is judged yet. Wait for the first."
-    able = SAMPLING_METHODS[METHOD].measures
+    able = ABLE.measures
     for text in (row.measure, *row.reported):
         if parse_measure(text).name not in able:
             return f"{text} needs whole topics, and a sample of pairs adds nothing to them. {ANEW}"
@@ -65,24 +65,27 @@ def why_not(row: Round, *, complete: int) -> str:
 def plan_after(row: Round, budget: int) -> RoundPlan:
     """The choices of the round that adds to it: its own, but how it is drawn.
 
-    What was the best run is found out by the ranking of all where a method has no race.
+    It learns from what is judged, as new rounds do where they can. What was the best run is found
+    out by the ranking of all where a method has no race.
     """
-    before = plan_of(row)
-    races = before.goal == Round.Goal.WINNER
-    return replace(
-        before,
+    added = replace(
+        plan_of(row),
         budget=budget,
         batch_size=None,
-        goal=Round.Goal.RANKING if races else before.goal,
-        method=METHOD,
+        method="",
         rule="",
         eps=0.0,
-        topic_minimum=1,
         interval=Round.Interval.STUDENT,
         estimator="",
-        more_predictions=[],
         top_up=True,
         with_earlier=False,
         further=0.0,
         seed="",
     )
+    return added if completed(added).method == USUAL else _drawn_at_once(added)
+
+
+def _drawn_at_once(plan: RoundPlan) -> RoundPlan:
+    races = plan.goal == Round.Goal.WINNER
+    goal = Round.Goal.RANKING if races else plan.goal
+    return replace(plan, method=ABLE.name, goal=goal, topic_minimum=1, more_predictions=[])

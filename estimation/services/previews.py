@@ -23,13 +23,14 @@ from estimation.core.planning.splits import USUAL_SHARE, best_split, expected_va
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
 from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.adaptive.top_ups import unlearned
 from estimation.core.rounds.overlap import plan_of_design
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.probabilities import drawn_probabilities
-from estimation.core.sampling.top_up import TopUp, Union
+from estimation.core.sampling.top_up import Union
 from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together, topping
@@ -70,7 +71,7 @@ def _preview(row: Round) -> dict[str, Any]:
     design = designing.design_at(row, pool, costs)
     learns = isinstance(design, AdaptivePlan)
     if isinstance(design, AdaptivePlan):
-        design = design.design  # what it buys if nothing is learned from the judgments
+        design = unlearned(design)  # what it buys if nothing is learned from the judgments
     if isinstance(design, QueryDesign):
         promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):
@@ -212,13 +213,13 @@ def _of_active(row: Round, pool: Pool, plan: ActivePlan) -> dict[str, Any]:
 def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | None:
     """What a top-up adds to: the rounds with their complete batches, and how many pairs are in
     that sample, as expected, or judged; None of other rounds."""
-    if not isinstance(design, TopUp):
+    if not (row.top_up and isinstance(design, Union)):
         return None
     batches = topping.added_to(row, pool)
     return {
         "batches": {str(each): batches[each] for each in sorted(batches)},
         "pairs": float(design.earlier.sum()),
-        "kept": 0 if row.with_earlier else len(choices.kept_pairs(row.campaign)),
+        "kept": len(choices.kept_pairs(row.campaign)) if choices.takes_kept(row) else 0,
     }
 
 

@@ -213,6 +213,11 @@ def _check_estimating(plan: RoundPlan) -> None:
         message = "The difference estimator has Student intervals only."
         _require(plan.interval == Round.Interval.STUDENT, "interval", message)
     if plan.with_earlier:
+        learns = SAMPLING_METHODS[plan.method].draws == "batches"
+        message = (
+            "Adaptive rounds count an earlier one where they continue it: top up what is judged."
+        )
+        _require(plan.top_up or not learns, "with_earlier", message)
         message = "Rounds are estimated together by the method's own estimator."
         _require(not plan.estimator, "estimator", message)
         others = SAMPLING_METHODS[plan.method].intervals_together

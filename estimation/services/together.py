@@ -46,10 +46,11 @@ class Counted:
 def counted(row: Round) -> list[Counted]:
     """A drawn round, the last, and those that are estimated together with it.
 
-    Of some of them no batch may be complete yet.
+    Of some of them no batch may be complete yet. What earlier batches of an adaptive round count
+    for is part of what it was drawn from (`topping`).
     """
     earlier: list[Round] = []
-    if row.with_earlier and row.pool is not None:
+    if row.with_earlier and row.pool is not None and row.sampling.draws == "pairs":
         pool = pools.load(row.pool)
         earlier = [each for each in _earlier(row) if not _why_not(each, row, pool)]
     return [Counted(each, complete_batches(each)) for each in (*earlier, row)]
@@ -77,7 +78,27 @@ def behind(row: Round, shown: EstimateSet) -> list[Counted]:
 
 def faults(row: Round, pool: Pool) -> dict[int, str]:
     """Why drawn rounds before this one do not count with it, by their number; or nothing."""
-    return {each.number: _why_not(each, row, pool) for each in _earlier(row)}
+    found = {each.number: _why_not(each, row, pool) for each in _earlier(row)}
+    return _of_one_chain(row, found) if row.sampling.draws == "batches" else found
+
+
+def _of_one_chain(row: Round, found: dict[int, str]) -> dict[int, str]:
+    """An adaptive round continues one other alone, and those that this continues."""
+    counting = [number for number, why in found.items() if not why]
+    at, chain = max(counting, default=0), set[int]()
+    while at:
+        chain.add(at)
+        before = row.campaign.rounds.get(number=at)
+        at = max(_counted_by(before), default=0)
+    why_not = "only the latest adaptive round is continued; what is judged of it is certain here"
+    return found | dict.fromkeys(set(counting) - chain, why_not)
+
+
+def _counted_by(row: Round) -> list[int]:
+    if not row.with_earlier:
+        return []
+    told: list[int] = (row.preview.get("earlier") or {}).get("counting", [])
+    return told
 
 
 def told(row: Round, pool: Pool) -> dict[str, Any] | None:
@@ -120,7 +141,9 @@ def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
 
 def _by_itself(earlier: Round) -> str:
     """Why a round counts with no later one, whatever that is; or nothing."""
-    if earlier.top_up and not earlier.with_earlier:
+    if earlier.topic_minimum > 1:
+        return "its batches drew pairs of a topic together"
+    if earlier.sampling.draws == "pairs" and earlier.top_up and not earlier.with_earlier:
         return "it took judged pairs for certain, so that its probabilities followed from draws"
     return "its further labels went where they pay for it" if earlier.further else ""
 

@@ -13,23 +13,29 @@ Either way its random numbers must be its own: a pair that an earlier round left
 number would be known to have a large one.
 """
 
-from itertools import chain
-
 import numpy as np
+from django.db.models import QuerySet
 
-from estimation.core.arrays import BoolArray, FloatArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import BETWEEN, part_names
 from estimation.core.data.scope import Scope, find_pairs
+from estimation.core.rounds.adaptive.past import Past
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.adaptive.top_ups import continued, topped_up
 from estimation.core.rounds.combining import union_of
+from estimation.core.rounds.rounds import load_round
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.methods import with_option
+from estimation.core.sampling.methods import of_pairs_with
 from estimation.core.sampling.top_up import beside, top_up
-from estimation.models import Round
+from estimation.models import Draw, Round
 from estimation.selectors import draws_of
-from estimation.services import pools, together
+from estimation.services import files, pools, together
 from estimation.services.choices import complete, kept_draws
 from judging.errors import UserError
+from judging.labels import PlacedPairs, label_columns
 from judging.models import Campaign
 
 
@@ -53,18 +59,53 @@ def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) ->
     """
     if not row.top_up:
         return _beside(row, pool, design)
-    _check_seed(row)
-    batches = added_to(row, pool)
-    if not batches:
-        raise UserError("design_impossible", _nothing(row, pool), status=409)
+    batches = _to_add_to(row, pool)
     before = _chances(row, pool, batches) if row.with_earlier else None
     earlier = judged_in(row.campaign, pool).astype(np.float64) if before is None else before
     return top_up(design, earlier, costs=costs)
 
 
+def learning_plan_of(row: Round, pool: Pool, plan: AdaptivePlan) -> AdaptivePlan:
+    """The same of an adaptive round: a top-up knows what is judged before it begins.
+
+    Raises as `plan_of`.
+    """
+    if not row.top_up:
+        return plan
+    batches = _to_add_to(row, pool)
+    judged = np.flatnonzero(judged_in(row.campaign, pool))
+    past = Past.alone(judged, pairs=len(pool))
+    if row.with_earlier:
+        past = _continued(row, pool, max(batches), batches, judged)
+    return topped_up(plan, past)
+
+
+def _continued(
+    row: Round, pool: Pool, number: int, batches: dict[int, int], judged: IntArray
+) -> Past:
+    """What a round starts from that continues another, its complete batches alone."""
+    before = Round.objects.select_related("pool").get(campaign=row.campaign_id, number=number)
+    design, sample = files.path_of(before.design_file), files.path_of(before.sample_file)
+    drawn = load_round(design, sample)
+    if before.pool is None or not isinstance(drawn, AdaptiveRound):
+        raise TypeError(f"round {number} is no adaptive round that was drawn")
+    smaller = pools.load(before.pool)
+    frame, state = drawn.design.frame(smaller), drawn.prefix(smaller, batches[number]).sample
+    return continued(Scope.of(smaller, pool), frame, state, judged, budget=float(row.budget))
+
+
+def _to_add_to(row: Round, pool: Pool) -> dict[int, int]:
+    """The rounds that a top-up adds to, of which there must be some."""
+    _check_seed(row)
+    batches = added_to(row, pool)
+    if not batches:
+        raise UserError("design_impossible", _nothing(row, pool), status=409)
+    return batches
+
+
 def _beside(row: Round, pool: Pool, design: Design) -> Design:
     """With one seed for several rounds the union is another, and is not foretold."""
-    if not row.with_earlier or design.method not in with_option("top_up"):
+    if not row.with_earlier or design.method not in of_pairs_with("top_up"):
         return design
     batches = added_to(row, pool)
     shared = row.campaign.rounds.filter(number__in=batches, seed=row.seed).exists()
@@ -73,24 +114,60 @@ def _beside(row: Round, pool: Pool, design: Design) -> Design:
 
 def judged_in(campaign: Campaign, pool: Pool) -> BoolArray:
     """Which pairs of a pool are in a complete batch of any round, or kept of others, shape (N,)."""
-    names = ("pair__topic__topic_id", "pair__docno", "pair__other")
-    draws = (draws_of(campaign, complete(campaign)), kept_draws(campaign))
-    columns = [each.order_by().values_list(*names).distinct().iterator() for each in draws]
+    judged = np.zeros(len(pool), dtype=np.bool_)
+    for draws in _judged_draws(campaign):
+        _, place = _places(draws, pool)
+        judged[place[place >= 0]] = True
+    return judged
+
+
+def labels_of(row: Round, pool: Pool) -> LabelRows | None:
+    """What a round that learns knows before its first batch; None where it knows nothing."""
+    learns = row.top_up and row.sampling.draws == "batches"
+    return judged_labels(row.campaign, pool) if learns else None
+
+
+def judged_labels(campaign: Campaign, pool: Pool) -> LabelRows:
+    """What was said of these pairs, by their places in the pool, however many rounds drew them."""
+    found, seen = LabelRows(*np.zeros((2, 0), dtype=np.int64)), np.zeros(0, dtype=np.int64)
+    for draws in _judged_draws(campaign):
+        placed = PlacedPairs.of(draws, "id")
+        once = (np.diff(placed.pair, prepend=-1) > 0) & ~np.isin(placed.pair, seen)
+        seen = np.append(seen, placed.pair[once])
+        said = label_columns(placed.where(once, *placed.places)).counting()
+        at = _place_of(said.places[0], *_places(draws, pool))
+        pair, grade = at[at >= 0], said.grade[at >= 0]
+        found = LabelRows(np.append(found.pair, pair), np.append(found.grade, grade))
+    return found
+
+
+def _place_of(draw: IntArray, known: IntArray, place: IntArray) -> IntArray:
+    """Where what was drawn stands, by the places of what is known; -1 of the rest."""
+    found = np.full(1 + max(int(draw.max(initial=0)), int(known.max(initial=0))), -1)
+    found[known] = place
+    return found[draw]
+
+
+def _judged_draws(campaign: Campaign) -> tuple[QuerySet[Draw], QuerySet[Draw]]:
+    return draws_of(campaign, complete(campaign)), kept_draws(campaign)
+
+
+def _places(draws: QuerySet[Draw], pool: Pool) -> tuple[IntArray, IntArray]:
+    """Row ids of what was drawn, and where its pairs stand in a pool, -1 of those outside."""
+    names = ("pk", "pair__topic__topic_id", "pair__docno", "pair__other")
     numbers = {topic: number for number, topic in enumerate(pool.topics)}
     rows = [
-        (numbers[topic], BETWEEN.join(filter(None, (docno.encode(), other.encode()))))
-        for topic, docno, other in chain(*columns)
+        (pk, numbers[topic], BETWEEN.join(filter(None, (docno.encode(), other.encode()))))
+        for pk, topic, docno, other in draws.order_by().values_list(*names).iterator()
         if topic in numbers and bool(other) == pool.is_of_preferences
     ]
     place = find_pairs(
-        np.array([topic for topic, _ in rows], dtype=np.int64),
-        np.array([name for _, name in rows], dtype=np.bytes_),
+        np.array([topic for _, topic, _ in rows], dtype=np.int64),
+        np.array([name for _, _, name in rows], dtype=np.bytes_),
         among_topic=pool.topic,
         among_docno=part_names(pool),
     )
-    judged = np.zeros(len(pool), dtype=np.bool_)
-    judged[place[place >= 0]] = True
-    return judged
+    return np.array([pk for pk, _, _ in rows], dtype=np.int64), place
 
 
 def _chances(row: Round, pool: Pool, batches: dict[int, int]) -> FloatArray:

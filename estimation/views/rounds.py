@@ -10,13 +10,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from estimation import selectors
-from estimation.core.sampling.methods import with_option
 from estimation.figures import PreviewFigures, preview_figures
-from estimation.forms import RoundForm, TargetForm, values_of
+from estimation.forms import BETWEEN_MEASURES, RoundForm, TargetForm, values_of
 from estimation.known_now import known_now, less_than_known
 from estimation.material import can_be_pooled, taking_part
 from estimation.models import Round
-from estimation.plans import plan_of, why_not_usual
+from estimation.plans import OTHERWISE, USUAL, is_learned, plan_of, why_not_usual
 from estimation.reach_figures import Calendar, Work, sentence_of
 from estimation.services import choices, quoting, reaching, rounds
 from estimation.work import OF_NUMBERS, failed_for
@@ -37,15 +36,14 @@ CHANGED_SINCE = (
     "it says now, and draw that."
 )
 
-ADDING = {
-    "method": with_option("top_up")[0], "top_up": True, "with_earlier": False,
-    "topic_minimum": 1, "further": 0.0, "more_predictions": [],
-}  # fmt: skip
+ADDING: dict[str, object] = {"top_up": True, "topic_minimum": 1, "further": 0.0}
 TOP_UPS: dict[str, dict[str, object]] = {
     "together": ADDING | {"with_earlier": True},
-    "alone": ADDING,
+    "alone": ADDING | {"with_earlier": False},
 }
 """What the buttons of the page for a new round choose, and links to it, by ``top_up``."""
+AT_ONCE = {"method": OTHERWISE, "more_predictions": []}
+"""What else they choose where no model can learn from what is judged."""
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
@@ -64,7 +62,8 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     button = request.POST.get("add", "")
     if button:
         initial |= RoundForm(campaign, request.POST).typed()
-    initial |= topping_up(button or request.GET.get("top_up", ""), initial)
+    drawn_by = before.method if before else ""
+    initial |= topping_up(button or request.GET.get("top_up", ""), initial, drawn_by)
     form = RoundForm(campaign, None if button else request.POST or None, initial=initial)
     if form.is_valid():
         try:
@@ -80,13 +79,30 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "estimation/round_new.html", context)
 
 
-def topping_up(way: str, initial: Mapping[str, object]) -> dict[str, object]:
-    """What is chosen to top up in a way; nothing in none. The best run alone is found by learning
-    from batches, so that who looked for it has the ranking of all."""
+def topping_up(way: str, initial: Mapping[str, object], before: str) -> dict[str, object]:
+    """What is chosen to top up in a way; nothing in none. Together, it is by the method before.
+    The best run alone is found by learning from batches, so that who looked for it has the ranking
+    of all where nothing is learned."""
     chosen = dict(TOP_UPS.get(way, {}))
-    if chosen and initial.get("goal") == Round.Goal.WINNER:
-        chosen["goal"] = Round.Goal.RANKING
-    return chosen
+    if not chosen:
+        return {}
+    if _learns(initial) and (way == "alone" or before == USUAL):
+        return chosen | {"method": USUAL}
+    races = initial.get("goal") == Round.Goal.WINNER
+    return chosen | AT_ONCE | ({"goal": Round.Goal.RANKING} if races else {})
+
+
+def _learns(initial: Mapping[str, object]) -> bool:
+    """Whether a model learns of all measures that are chosen, and all else is as rounds usually
+    have it."""
+    if initial.get("estimator") or initial.get("interval") not in (
+        None,
+        "",
+        Round.Interval.STUDENT,
+    ):
+        return False
+    measures = [initial.get("measure"), *BETWEEN_MEASURES.split(str(initial.get("reported") or ""))]
+    return all(is_learned(str(each)) for each in measures if each)
 
 
 def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:
@@ -112,8 +128,10 @@ def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | N
     if before is None or before.pool is None or not choices.complete(campaign):
         return None
     joined = taking_part(campaign).filter(created__gt=before.drawn).count()
-    alone = before.top_up and not before.with_earlier
-    apart = alone or "top_up" not in before.sampling.options
+    learns = before.sampling.draws == "batches"
+    alone = before.top_up and not before.with_earlier and not learns
+    able = "top_up" in before.sampling.options and before.topic_minimum == 1
+    apart = alone or not able
     return {"joined": joined, "since": before.number, "apart": apart} if joined > 0 else None
 
 

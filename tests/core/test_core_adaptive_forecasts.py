@@ -11,7 +11,8 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.planning.adaptive_ahead import _Missed, ahead_of_batches
+from estimation.core.planning.adaptive_ahead import ahead_of_batches
+from estimation.core.planning.adaptive_missed import SquaresMissed
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.foretold import Forecast
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
@@ -142,7 +143,7 @@ def test_what_is_left_is_that_of_one_sample_with_all_chances_together() -> None:
     """
     p, q, variance = (each.ravel() for each in np.meshgrid([0.01, 0.3, 0.9], [0.02, 0.5, 1.0], 2.0))
     squares, together = variance * (1.0 - p) / p, p + (1.0 - p) * q
-    still_open = _Missed(squares, variance, p, np.ones(9, dtype=bool))
+    still_open = SquaresMissed(squares, variance, p, np.ones(9, dtype=bool))
     was_judged = replace(still_open, open=np.zeros(9, dtype=bool))
     average = (1.0 - p) * still_open.after(q) + p * was_judged.after(q)
     assert average == pytest.approx(variance * (1.0 - together) / together)
@@ -150,12 +151,30 @@ def test_what_is_left_is_that_of_one_sample_with_all_chances_together() -> None:
     assert np.all(twin > 1.0001 * average)
 
 
+def test_what_an_earlier_round_missed_stays_and_its_shares_leave_the_rest() -> None:
+    """The twin takes the squares of a round that is continued for some of its own."""
+    p, q, variance = (each.ravel() for each in np.meshgrid([0.01, 0.3, 0.9], [0.02, 0.5], 2.0))
+    earlier, left, together = 3.0, 0.3, p + (1.0 - p) * q
+    own = left**2 * variance * (1.0 - p) / p
+    fixed = earlier / (earlier + own)
+    still_open = SquaresMissed(earlier + own, variance, p, np.ones(6, dtype=bool), fixed, left)
+
+    def average(of: SquaresMissed) -> np.ndarray:
+        was_judged = replace(of, open=np.zeros(6, dtype=bool))
+        return (1.0 - p) * of.after(q) + p * was_judged.after(q)
+
+    then = earlier + left**2 * variance * (1.0 - together) / together
+    assert average(still_open) == pytest.approx(then)
+    assert np.all(np.abs(average(replace(still_open, fixed=0.0)) / then - 1.0) > 1e-3)
+    assert np.all(np.abs(average(replace(still_open, left=1.0)) / then - 1.0) > 1e-3)
+
+
 @pytest.mark.parametrize("passed", [0.0, 1e-300, 1e-12, 0.5, 1.0 - 1e-12])
 @pytest.mark.parametrize("chance", [0.0, 1e-300, 1e-12, 0.5, 1.0])
 def test_chances_next_to_nothing_and_certainty_divide_by_nothing(
     passed: float, chance: float
 ) -> None:
-    missed = _Missed(*(np.array([each]) for each in (7.0, 2.0, passed, True)))
+    missed = SquaresMissed(*(np.array([each]) for each in (7.0, 2.0, passed, True)))
     (left,) = missed.after(np.array([chance]))
     assert np.isfinite(left)
     assert left == pytest.approx(7.0) if chance == 0.0 else left >= 0.0

@@ -8,6 +8,8 @@ from django.test import Client
 
 from estimation import selectors
 from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.top_ups import unlearned
 from estimation.models import Round
 from estimation.services import choices, extending, rounds, stopping, topping
 from estimation.services.collections import columns_of
@@ -90,7 +92,8 @@ def test_what_is_judged_is_certain_and_the_rest_is_drawn_anew(
     row = judged(campaign, **first)
     more = drawn_on(row, 15)
     pool, drawn = columns_of(more)
-    chance = drawn.design.inclusion()  # type: ignore[union-attr]
+    assert isinstance(drawn, AdaptiveRound), "as new rounds are, where they can be"
+    chance = unlearned(drawn.design).inclusion()
     before = topping.judged_in(campaign, pool)
     assert before.any()
     assert np.all(chance[before] == 1.0)

@@ -78,7 +78,7 @@ REFUSED = [
      "is one for “Poisson"),
     ({"estimator": "difference", "predictions": "judge", "method": "adaptive"}, "estimator",
      "is one for “Poisson"),
-    ({"with_earlier": True, "method": "adaptive"}, "with_earlier", "“Independent draws"),
+    ({"with_earlier": True, "method": "adaptive"}, "with_earlier", "top up what is judged"),
     ({"interval": "bernstein", "method": "adaptive"}, "interval", "Expected student, with"),
     ({"measure": "ERR@5", "method": "adaptive"}, "measure", "Methods that do: “Whole topics"),
     ({"estimator": "difference", "predictions": "judge", "interval": "chernoff"}, "interval",

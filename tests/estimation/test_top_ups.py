@@ -145,9 +145,9 @@ def test_a_seed_of_another_round_is_refused(campaign: Campaign) -> None:
         assert "round 1 has its seed" in row.preview["error"]
 
 
-@pytest.mark.parametrize("method", ["iid", "priority", "adaptive", "active", "query", "per-query"])
-def test_only_poisson_rounds_top_up(campaign: Campaign, method: str) -> None:
-    with pytest.raises(UserError, match="can top up what is judged: “Poisson") as caught:
+@pytest.mark.parametrize("method", ["iid", "priority", "active", "query", "per-query"])
+def test_only_poisson_and_adaptive_rounds_top_up(campaign: Campaign, method: str) -> None:
+    with pytest.raises(UserError, match=r"top up what is judged: “Adaptive.*”, “Poisson") as caught:
         evaluation.drafted(campaign, **TOP_UP, method=method, measure="P@5", reported=[])
     assert caught.value.field == "top_up"
 
@@ -390,7 +390,7 @@ def test_the_collection_gives_the_numbers_of_the_page(
     assert_same_numbers(row, tmp_path, later={"novel.run": with_news("novel")})
 
 
-@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize("method", ["poisson", "iid", "adaptive"])
 def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
     campaign: Campaign, organizer: Client, method: str
 ) -> None:
@@ -399,12 +399,14 @@ def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
     judged(campaign, method=method)
     said = text(organizer.get(page))
     assert "1 run joined since round 1 was drawn" in said
-    assert ("Top up, together with earlier rounds" in said) == (method == "poisson")
+    assert ("Top up, together with earlier rounds" in said) == (method != "iid")
     for way, together in (("together", True), ("alone", False), ("nonsense", None)):
         form = organizer.get(f"{page}?top_up={way}").context["form"]
         chosen = [form.initial.get(name, False) for name in ("top_up", "with_earlier")]
         assert chosen == ([False, False] if together is None else [True, together])
-        assert form.initial["method"] == ("poisson" if together is not None else method)
+        learns = together is not None and (method == "adaptive" or not together)
+        usual = method if together is None else "poisson"
+        assert form.initial["method"] == ("adaptive" if learns else usual)
     topped_up(campaign)
     assert "joined since" not in text(organizer.get(page))
 
@@ -428,7 +430,8 @@ def test_a_button_that_tops_up_keeps_what_was_typed(campaign: Campaign, organize
         kept = ("measure", "budget", "reported", "labels", "seed")
         assert {name: form[name].value() for name in kept} == {n: typed[n] for n in kept}
         chosen = [form[name].value() for name in ("method", "top_up", "with_earlier", "goal")]
-        assert chosen == ["poisson", True, together, "ranking"], "no top-up looks for the best"
+        drawn_at_once = ["poisson", True, True, "ranking"]  # as the round that it adds to
+        assert chosen == (drawn_at_once if together else ["adaptive", True, False, "winner"])
         sent = {name: form[name].value() for name in form.fields} | {"reported": "P@10"}
         flags = {name: "on" for name, value in sent.items() if value is True}
         rest = {name: value for name, value in sent.items() if value not in (None, True, False)}

@@ -53,7 +53,9 @@ def campaign(kept: Kept) -> Campaign:
         ({"interval": "bernstein"}, "poisson"),
         ({"estimator": "difference", "predictions": "judge"}, "poisson"),
         ({"with_earlier": True}, "poisson"),
-        ({"top_up": True}, "poisson"),
+        ({"top_up": True}, "adaptive"),
+        ({"top_up": True, "budget": 10, "batch_size": 10}, "adaptive"),
+        ({"top_up": True, "with_earlier": True}, "poisson"),
         ({"method": "iid"}, "iid"),
         ({"method": "poisson"}, "poisson"),
         ({"measure": "no measure"}, "adaptive"),
@@ -73,7 +75,7 @@ def test_what_adaptive_rounds_refuse_they_are_not_chosen_for(name: str) -> None:
     value = option.labels[0][0] if option.choices and name != "costs" else value
     plan = completed(replace(PLAIN, **{name: value}))
     able = option.needs in SAMPLING_METHODS["adaptive"].options
-    assert plan.method == ("adaptive" if able else "poisson")
+    assert plan.method == ("adaptive" if able and name != "with_earlier" else "poisson")
 
 
 @pytest.mark.parametrize(

@@ -179,12 +179,10 @@ def _of_rounds() -> list[Shot]:
         (states.unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         _with_predictions(),
-        (
-            states.adaptive(),
-            ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/"),
-        ),
+        (states.adaptive(), ("rounds/1/", RANKING, f"{RANKING}batches/", "rounds/2/")),
         (states.race(), ("rounds/1/", "rounds/1/ranking/", "rounds/2/")),
         (states.topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
+        (states.gone_on(), ("rounds/", "rounds/2/", "rounds/2/ranking/", "rounds/3/")),
         (
             states.joined(),
             ("material/runs/", RANKING, "rounds/new/", "rounds/new/?top_up=together"),

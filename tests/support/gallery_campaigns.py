@@ -253,6 +253,21 @@ def topped_up() -> Campaign:
     return made
 
 
+def gone_on() -> Campaign:
+    """A run came after an adaptive round: one that goes on with it, half judged, and a draft."""
+    made, truth = with_material("gone-on"), defaultdict(int, evaluation.SMALL.truth)
+    chosen = {"method": "adaptive", "measure": "P@5", "reported": ["DCG@10"], "extra_share": 0.0}
+    evaluation.drawn(made, **chosen)
+    while evaluation.judge(made, 1000, truth=truth):
+        pass
+    later.join(made, later.with_news("novel"), "novel.run")
+    asked = chosen | {"top_up": True, "budget": 30, "batch_size": 10}
+    evaluation.drawn(made, **asked, seed="t", with_earlier=True)
+    evaluation.judge(made, 18, truth=truth)
+    evaluation.drafted(made, **asked, seed="v")
+    return made
+
+
 def commented(made: Campaign) -> None:
     by = User.objects.get(username="anna")
     held = assignments.claim_next(campaign=made, by=by)

@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import index_array, kind_of
 from ..rounds.combining import CombiningError, part_over, union_of
 from ..sampling.designs import Design, DesignError
-from ..sampling.methods import with_option
+from ..sampling.methods import of_pairs_with
 from ..sampling.top_up import top_up as fill_up
 from .arguments import check_kind, check_pool, check_seeds
 from .names import check_of_pairs
@@ -108,7 +108,7 @@ def top_up(
     True
     """
     if not isinstance(design, Design):
-        listed = ", ".join(with_option("top_up"))
+        listed = ", ".join(of_pairs_with("top_up"))
         raise DesignError(f"Only designs by {listed} top up, not {kind_of(design)}.")
     check_of_pairs(rounds, having="top_up")
     check_seeds(seeds, len(rounds))

@@ -12,7 +12,7 @@ from ..rounds.combining import CombiningError
 from ..rounds.rounds import PairRound
 from ..sampling.goals import KINDS as GOALS
 from ..sampling.goals import Goal, GoalError
-from ..sampling.methods import SAMPLING_METHODS, estimating, with_option
+from ..sampling.methods import SAMPLING_METHODS, estimating, of_pairs_with
 from ..sampling.priors import Prior, make_prior
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def check_of_pairs(rounds: Sequence[DrawnRound], *, having: Option) -> None:
         if not hasattr(each, "served"):
             told = f"rounds[{number}] must be what draw_round returned"
             raise CombiningError(f"{told}, not {kind_of(each)}")
-        if not isinstance(each, PairRound) or each.method not in with_option(having):
-            listed = " or ".join(with_option(having))
+        if not isinstance(each, PairRound) or each.method not in of_pairs_with(having):
+            listed = " or ".join(of_pairs_with(having))
             raise CombiningError(f"rounds[{number}] is by {each.method}, and not by {listed}")
 
 

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import divided
 from ..data.labels import LabelRows, pair_labels, select_rows
 from ..estimates.products import cross_products
 from ..estimates.rows import first_rows
@@ -48,6 +47,7 @@ from ..rounds.adaptive.sampled import planned_alone, weighed_before
 from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..rounds.adaptive.slopes import at_outlook, moments_about, reach_expected
 from ..sampling.probabilities import poisson_thresholds
+from .adaptive_missed import SquaresMissed, of_past, parts_then, squares_missed
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
 from .ratio_ahead import RatiosMissed, covariances_then, ratio_noise
 
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from ..estimates.drawn import Drawn
     from ..inference.looked_at import Rows
     from ..inference.outlook import Outlook
-    from ..measures.table import Measure
     from ..rounds.adaptive.batch_weights import Weighed
     from ..rounds.adaptive.frame import AdaptiveFrame
     from ..rounds.adaptive.grades import LearnedGrades
@@ -193,8 +192,16 @@ def _of_sums(later: _Later) -> tuple[list[FloatArray], FloatArray]:
     frame, measure = later.frame, later.result.measure
     rows = looked_at(later.scope.pool, later.over, measure).coupled()
     place, known = _places(later.scope, frame, rows.pair)
-    missed = _Missed.of(later.before, measure, _moments(later, place), frame.at, place)
+    missed = SquaresMissed.of(frame, later.before, measure, _moments(later, place), place)
     every = [missed.squares, *(missed.after(chance[place]) for chance in later.chances)]
+    if frame.past is not None:
+        origin = later.scope.origin[rows.pair]
+        settled = np.isin(origin, frame.past.judged)
+        first, second, _ = later.outlook().moments(measure, origin[settled])
+        squares = squares_missed(later.before, measure, origin[settled], first, second)
+        known |= settled
+        for each in every:
+            each[settled] = squares
     if noisy := later.result.label_noise_measured:
         every.append(_told(later, frame.at[place]))
     now, *then = _grams(rows, np.where(known, rows.weight, 0.0), every)
@@ -220,7 +227,8 @@ def _of_ratios(later: _Later) -> tuple[list[FloatArray], FloatArray]:
     _, _, expected = reach_expected(scope, measure, outlook)
     missed = RatiosMissed(at, moments_about(at.tangent, expected, expected))
     standing = later.before.standing
-    parts = (parts_then(standing.passed, standing.open, each) for each in later.chances)
+    past = of_past(later.frame, later.before)
+    parts = (parts_then(standing.passed, standing.open, each, *past) for each in later.chances)
     steps = (missed.after(*later.in_scope(*each)) for each in parts)
     return [at.covariance, *covariances_then(steps)], ratio_noise(later.result)
 
@@ -302,74 +310,6 @@ def _chances(
 def _times(size: FloatArray, constant: float) -> FloatArray:
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(size > 0.0, np.minimum(1.0, constant * size), 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Missed:
-    """What is expected of the squares that estimates of n pairs miss, now and later.
-
-    Attributes
-    ----------
-    squares : ndarray of float64, shape (n,)
-        Up to now.
-    variance : ndarray of float64, shape (n,)
-        Of the utility, as it will be predicted.
-    passed : ndarray of float64, shape (n,)
-        The chance with which a pair was to be judged by now.
-    open : ndarray of bool, shape (n,)
-    """
-
-    squares: FloatArray
-    variance: FloatArray
-    passed: FloatArray
-    open: BoolArray
-
-    @classmethod
-    def of(
-        cls,
-        before: Weighed,
-        measure: Measure,
-        moments: tuple[FloatArray, FloatArray],
-        at: IntArray,
-        place: IntArray | slice = slice(None),
-    ) -> _Missed:
-        """Of those of the pairs of a frame, ``at``, that have these places.
-
-        ``moments`` are what is expected of their utilities and of the squares, (n,) each.
-        """
-        (first, second), pairs, standing = moments, at[place], before.standing
-        spread = before.weights.spread[pairs]
-        _, _, summed, squared = before.weights.by_mean[before.measures.index(measure)][:, pairs]
-        squares = np.maximum(spread * second - 2.0 * summed * first + squared, 0.0)
-        variance = np.maximum(second - first**2, 0.0)
-        return cls(squares, variance, standing.passed[place], standing.open[place])
-
-    def after(self, chance: FloatArray) -> FloatArray:
-        """Return the same once pairs that were open had this chance to be judged, (n,)."""
-        kept, to_come = parts_then(self.passed, self.open, chance)
-        kept *= self.squares
-        kept += to_come * self.variance
-        return kept
-
-
-def parts_then(
-    passed: FloatArray, still_open: BoolArray, chance: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return by how much squares so far, and the variance of utilities, count then, (n,) each.
-
-    rho^2, and q (1 - q) / P'^2 of pairs that are open, q the chance to be judged from now on.
-    """
-    left = 1.0 - chance
-    judged = passed + (1.0 - passed) * chance
-    ever = judged > 0.0
-    kept = divided(left, judged, ever)
-    to_come = divided(chance, judged, ever)
-    to_come *= kept
-    to_come *= still_open
-    kept *= passed
-    kept[~ever] = 1.0
-    kept *= kept
-    return kept, to_come
 
 
 def _grams(rows: Rows, weight: FloatArray, squares: list[FloatArray]) -> list[FloatArray]:

@@ -99,7 +99,7 @@ class RatiosMissed:
     def after(self, kept: FloatArray, to_come: FloatArray) -> AtOutlook:
         """Return the same where batches to come have their part, (M,) each.
 
-        See `adaptive_ahead.parts_then`.
+        See `adaptive_missed.parts_then`.
         """
         at, held = self.now, kept * self.now.factor
         squares, crossed, falling = (

@@ -25,7 +25,7 @@ from ..arrays import FloatArray, Int32Array, IntArray, frozen
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..measures.kinds import MeasureError
-from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
+from ..sampling.methods import SAMPLING_METHODS, draws_again, of_pairs_with
 from .pair_estimates import estimates_of_pairs
 from .results import Asked, DrawnRound, Evaluation
 
@@ -222,7 +222,7 @@ def part_over(part: PairRound, *, pool: Pool, joined: Pool, like: Design) -> Pai
 def _check_parts(parts: Sequence[PairRound]) -> None:
     if not parts:
         raise CombiningError("parts must hold at least one round")
-    methods, able = [part.method for part in parts], with_option("with_earlier")
+    methods, able = [part.method for part in parts], of_pairs_with("with_earlier")
     if len(set(methods)) > 1 or methods[0] not in able:
         allowed, told = " or all by ".join(able), ", ".join(methods)
         raise CombiningError(f"several rounds must all be by {allowed}, not {told}")

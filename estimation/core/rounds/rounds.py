@@ -40,6 +40,7 @@ from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
 
 if TYPE_CHECKING:
+    from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..measures.table import Measure
@@ -193,8 +194,12 @@ PlannedRound: TypeAlias = ActiveRound | AdaptiveRound
 AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan | AdaptivePlan
 
 
-def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
+def draw_round(
+    pool: Pool, design: AnyDesign, *, seed: str, labels: LabelRows | None = None
+) -> Round:
     """Draw all batches of a design, or the first of a round that is planned batch by batch.
+
+    `labels` are those of the pairs that an adaptive top-up takes as judged.
 
     Examples
     --------
@@ -208,7 +213,7 @@ def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
     if isinstance(design, ActivePlan):
         return ActiveRound.begin(pool, design, seed=seed)
     if isinstance(design, AdaptivePlan):
-        return AdaptiveRound.begin(pool, design, seed=seed)
+        return AdaptiveRound.begin(pool, design, seed=seed, labels=labels)
     if not isinstance(design, Design):
         raise DesignError(f"design must be what make_design returned, not {kind_of(design)}")
     return PairRound(design, draw(pool, design, seed=seed))

@@ -51,8 +51,8 @@ class SamplingMethod:
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
         under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
         estimator ``difference`` that has them as control variate, to estimate ``with_earlier``
-        rounds, to ``top_up`` what is judged, pairs of a topic together (``topic_minimum``), and
-        ``further`` labels where they pay.
+        rounds (adaptive ones where they top up), to ``top_up`` what is judged, pairs of a topic
+        together (``topic_minimum``), and ``further`` labels where they pay.
     again : bool
         Whether it draws with replacement.
     by_topic : bool
@@ -127,7 +127,12 @@ SAMPLING_METHODS = _table(
         "sampling)",
         draws="batches",
         families=("gain", "ratio"),
-        options=frozenset({"rule", "costs", "floor", "predictions", "topic_minimum", "further"}),
+        options=frozenset(
+            {
+                *("rule", "costs", "floor", "predictions", "topic_minimum", "further"),
+                *("with_earlier", "top_up"),
+            }
+        ),
         for_all_runs=0.8,
     ),
     SamplingMethod(
@@ -208,6 +213,11 @@ OF_PAIRS = tuple(name for name, method in SAMPLING_METHODS.items() if method.dra
 def with_option(option: Option) -> tuple[str, ...]:
     """Return the names of the methods that have an option."""
     return tuple(name for name, method in SAMPLING_METHODS.items() if option in method.options)
+
+
+def of_pairs_with(option: Option) -> tuple[str, ...]:
+    """Return those of them whose draws are single pairs, all of them before anything is judged."""
+    return tuple(name for name in with_option(option) if name in OF_PAIRS)
 
 
 def draws_again(method: str) -> bool:

@@ -154,6 +154,30 @@ class TopUp(Union):
         return steps
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class BesideJudged(Union):
+    """The union of what was there before and a round that has it for certain: for planning alone.
+
+    `earlier` is 1 of judged pairs, of which the round's design has no size. What is paid for are
+    the others, as often as the round draws them.
+    """
+
+    def new_after(self, step: float) -> FloatArray:
+        """Return the probability that each pair is drawn and was not judged before."""
+        return poisson_probabilities(self.size, constant=step)
+
+
+def beside_judged(design: Design, earlier: FloatArray) -> BesideJudged:
+    """Say what a design makes of judged pairs, of which it has no size, and of earlier chances.
+
+    Raises
+    ------
+    ValueError
+        If `earlier` does not hold a probability for every pair.
+    """
+    return BesideJudged(**_plain(design), earlier=_checked(design, earlier))
+
+
 def beside(design: Design, earlier: FloatArray) -> Union:
     """Say what a Poisson design makes of earlier rounds with random numbers of their own.
 

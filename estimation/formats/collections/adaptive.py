@@ -21,6 +21,8 @@
     have finds only where the goal's measure is a ratio.
 ``races.tsv.gz``
     See `races`: who was in the race for the best run, if the round looks for it.
+``known.tsv.gz``, ``past.tsv.gz``
+    See `pasts`: what was judged before, if the round adds to that.
 ``draws.tsv.gz``
     topic, docno, batch, chance: the pairs of each batch, with the chance that they then had.
 ``judgments.tsv.gz``
@@ -41,6 +43,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
+from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveStep
 from estimation.core.rounds.adaptive.state import (
@@ -48,13 +51,12 @@ from estimation.core.rounds.adaptive.state import (
     AdaptivePlan,
     AdaptiveState,
     walk,
-    with_judged,
 )
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.formats.collections import facts as common
-from estimation.formats.collections import races, ranked
+from estimation.formats.collections import pasts, races, ranked
 from estimation.formats.collections.adaptive_models import (
     MODELS,
     check_finds,
@@ -115,6 +117,7 @@ _OF_PLAN = common.within(
             source="together",
             may_be_missing=True,
         ),
+        "past": pasts.FIELD,
     },
 )
 _OF_ROUND = {**_OF_DESIGN, **_OF_PLAN}
@@ -160,8 +163,9 @@ def _forms(facts: RankedFacts) -> list[Form]:
     of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
     of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]
     own = whole("batch", 1, batches)
+    first = 2 if told["past"] is None else 1  # before it nothing is known
     learned = [
-        whole("batch", min(2, batches), batches),  # before the first nothing is known
+        whole("batch", min(first, batches), batches),
         whole("level", 1, facts.max_grade),
         whole("parameter", 0, most),
         real("coefficient", -MAX_COEFFICIENT, MAX_COEFFICIENT),
@@ -172,6 +176,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
         Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
         *([races.race_form(facts, batches=batches)] if races.has_races(told["goal"]) else []),
+        *pasts.past_forms(facts),
         Form(DRAWS, PAIR, [own, real("chance", LEAST_DRAWN, 1.0)]),
         judgments(facts),
     ]
@@ -230,7 +235,10 @@ def _rows(collection: RoundCollection) -> Iterator[Row]:
     if races.has_races(plan.goal):
         runs = [collection.pool.run_index(tag) for tag in plan.goal.runs]
         yield races.race_rows(state, np.array(runs, dtype=np.int64))
+    if plan.past is not None:
+        yield from pasts.past_rows(collection.pool, plan.past)
     order = np.lexsort((state.pair, state.batch))
+    order = order[state.batch[order] > 0]
     drawn: Numbers = {"batch": state.batch[order], "chance": state.chance[order]}
     yield DRAWS, state.pair[order], drawn
     yield judgment_rows(collection)
@@ -263,25 +271,28 @@ def _read(reading: RankedReading) -> RoundCollection:
     reading.refuse_repeated_pairs(pairs)
     pairs = pairs.ordered(pairs.docno, pairs.topic)
     pool = ranked.read_pool(reading, pairs.topic, pairs.docno, lists, PAIRS)
-    plan = _plan(reading, pairs, pool)
+    plan = _plan(reading, pairs, pool, pasts.read_past(reading, pool))
     frame = plan.frame(pool)
     state = _read_draws(reading, frame, _read_steps(reading, frame))
     return ranked.collected(reading, pool, AdaptiveRound(plan, state), f"a pair of {DRAWS}")
 
 
-def _plan(reading: RankedReading, pairs: Table, pool: Pool) -> AdaptivePlan:
+def _plan(reading: RankedReading, pairs: Table, pool: Pool, past: Past | None) -> AdaptivePlan:
     """The plan, of pairs in the order of the pool; their sizes make up a whole."""
     told, numbers = dict(reading.facts.drawn), pairs.numbers
+    told.pop("past")
     names, for_all_runs = _predicted(told.pop("predicted")), told.pop("for_all_runs") or 0.0
     together, costs = told.pop("together"), frozen(numbers["cost"]) if told.pop("costs") else None
     size, belief = frozen(numbers["size"]), frozen(numbers["belief"])
     if not abs(size.sum() - 1.0) <= SUM_TOLERANCE:
         reading.error(PAIRS, None, "size", "numbers that add up to 1", size.sum())
+    if past is not None and size[past.judged].any():
+        reading.error(PAIRS, None, "size", f"0, of the pairs of {pasts.KNOWN}")
     reading.go_on()
     told |= {"method": "adaptive", "eps": 0.0, "for_all_runs": for_all_runs}
     design = Design(size=size, belief=belief, pool_digest=pool.digest, **told)
     predicted = frozen(np.stack([numbers[name] for name in names], axis=1)) if names else None
-    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted, together or 0.0)
+    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted, together or 0.0, past)
 
 
 def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveStep, ...]:
@@ -342,13 +353,14 @@ def _read_draws(
     reading.go_on()
     table, place = table.ordered(place), np.sort(place)
     pair, batches = frozen(place), frozen(table.whole("batch").astype(np.int32))
-    state = AdaptiveState(
+    drawn = AdaptiveState(
         seed=reading.facts.seeds[0] or "",
         pair=pair,
         batch=batches,
         chance=frozen(table.numbers["chance"]),
-        steps=with_judged(steps, pair, batches),
+        steps=steps,
     )
+    state = drawn.after(frame.past)
     check_finds(reading, frame, state)
     _check_chances(reading, frame, state, table)
     return state
@@ -359,14 +371,11 @@ def _check_chances(
 ) -> None:
     """Chances are those that follow from the steps, none too small to divide by, and what was
     certain was drawn."""
-    expected = np.zeros(len(table))
-    drawable = frame.design.eligible[state.pair]
-    for row in np.flatnonzero(~drawable).tolist():
-        reading.error(table, row, "chance", "0, as of a pair without a size", state.chance[row])
-    reading.go_on()
+    expected, drawn = np.zeros(len(table)), state.batch > 0
+    pair, batch, told = (each[drawn] for each in (state.pair, state.batch, state.chance))
     for passed in walk(frame, state):
-        chance, own = passed.chances.by(0), state.batch == passed.number
-        expected[own] = chance[frame.place(state.pair[own])]
+        chance, own = passed.chances.by(0), batch == passed.number
+        expected[own] = chance[frame.place(pair[own])]
         least = float(chance.min(where=chance > 0.0, initial=1.0))
         if least < LEAST_CHANCE:
             wanted = f"no chance below {LEAST_CHANCE:g} in batch {passed.number}"
@@ -374,9 +383,9 @@ def _check_chances(
         for pair in frame.at[(chance >= 1.0) & ~passed.drawn].tolist():
             wanted = f"{pair_name(pair, frame.pool)} in batch {passed.number}, where it was certain"
             reading.error(DRAWS, None, "docno", wanted, "nothing")
-    for row in np.flatnonzero(~(np.abs(state.chance - expected) <= SAME * expected)).tolist():
+    for row in np.flatnonzero(~(np.abs(told - expected) <= SAME * expected)).tolist():
         wanted = f"{expected[row]}, which follows from the steps"
-        reading.error(table, row, "chance", wanted, state.chance[row])
+        reading.error(table, row, "chance", wanted, told[row])
     reading.go_on()
 
 

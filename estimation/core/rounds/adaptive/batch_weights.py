@@ -12,6 +12,7 @@ import numpy as np
 from ...arrays import divided, frozen, pieces
 from ...estimates.topic_sums import totals_by_topic
 from .frame import utility_steps
+from .past import in_squares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
+    from .past import Past
     from .sampling import DrawnBatch, Openness
 
 MOST_AT_ONCE = 3_000_000  # pairs of batches that are added up together
@@ -105,7 +107,7 @@ class BatchWeights:
     ) -> BatchWeights:
         """Add up the batches of a sample of which the last is number `ends`."""
         pairs = len(frame.at)
-        left = np.ones(pairs)
+        left = np.ones(pairs) if frame.past is None else frame.past.left[frame.at]
         label, find, chance, spread, once, cubes = np.zeros((6, pairs))
         of_steps = {_rises(frame, measure): np.zeros((4, pairs)) for measure in measures}
         means = [of_steps[_rises(frame, measure)] for measure in measures]
@@ -120,7 +122,10 @@ class BatchWeights:
                     sums._add_piece(each, piece, left[piece], ends)
             for each in adding:
                 sums._add_drawn(frame, each)
-        return sums._of_all(frame)
+        every = sums._of_all(frame)
+        if frame.past is not None:
+            every._add_past(frame.past, [np.array(_rises(frame, each)) for each in measures])
+        return every
 
     def _of_all(self, frame: AdaptiveFrame) -> BatchWeights:
         """The same of all N pairs: those that cannot be drawn count for nothing."""
@@ -139,6 +144,27 @@ class BatchWeights:
         opened = spread(given.pop("opened"), 1)
         others = {name: spread(found) for name, found in given.items()}
         return BatchWeights(by_mean=means, opened=opened, **others)
+
+    def _add_past(self, past: Past, rises: Sequence[FloatArray]) -> None:
+        """Add what was there before; `rises` are those of each measure's utility."""
+        at, sums = past.judged, past.sums_of(len(rises[0]))
+        self.on_label[at], self.on_find[at] = sums.on_label, sums.on_find
+        self.chance[at] = sums.chance
+        if past.sums is None:
+            return
+        self.spread[:] += sums.spread
+        self.once[:] += sums.once
+        self.cubes[:] += sums.cubes
+        several = {id(mean): (mean, rise) for mean, rise in zip(self.by_mean, rises, strict=True)}
+        for mean, rise in several.values():  # measures may share sums
+            mean[0] += rise @ sums.shared
+            mean[1, at] = rise @ sums.reached
+            mean[2] += rise @ sums.moved
+            mean[3] += in_squares(rise) @ sums.products
+        if self.reach.size:
+            self.reach[0] += sums.shared
+            self.reach[1][:, at] = sums.reached
+            self.reach[2] += sums.moved
 
     def predicted_totals(self, scope: Scope, at: int, measure: Measure) -> FloatArray:
         """Return what is predicted of the values of a scope's runs by topic, (T, k); found once."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...sampling.designs import Design
     from ...sampling.goals import Goal, Race
     from .finds import Finds
+    from .past import Past
 
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
 MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it
@@ -54,6 +55,8 @@ class AdaptiveFrame:
     predicted : ndarray of float64, shape (N, S), or None
     topic_minimum : float
         Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes.
+    past : Past or None
+        What was judged before the round began; None where nothing counts that was.
     """
 
     pool: Pool
@@ -62,6 +65,7 @@ class AdaptiveFrame:
     costs: FloatArray | None = None
     predicted: FloatArray | None = None
     topic_minimum: float = 0.0
+    past: Past | None = None
 
     @cached_property
     def at(self) -> IntArray:
@@ -71,6 +75,10 @@ class AdaptiveFrame:
     def place(self, pairs: IntArray) -> IntArray:
         """Return where pairs that can be drawn stand in `at`."""
         return np.searchsorted(self.at, pairs)
+
+    def cost_of(self, pairs: IntArray) -> float:
+        """Return what judging pairs costs."""
+        return float(len(pairs)) if self.costs is None else float(self.costs[pairs].sum())
 
     @cached_property
     def topic(self) -> Int32Array:
@@ -170,6 +178,8 @@ class AdaptiveFrame:
     def _known(self, judged: BoolArray, found: Finds) -> Known:
         every = np.zeros(len(self.pool), dtype=np.bool_)
         every[self.at] = judged
+        if self.past is not None:
+            every[self.past.judged] = True
         return Known(every, found.pair, found.reach)
 
     def _spread(self, variance: FloatArray, found: Finds | None) -> FloatArray:
@@ -255,8 +265,13 @@ class AdaptiveFrame:
         As sizes, it follows from what is stored with the batch.
         """
         key = self._drawable_key, model.digests
-        work = lambda: frozen(model.reach(self._drawable))  # noqa: E731
+        work = lambda: frozen(self._reached_now(model))  # noqa: E731
         return kept(self.pool.kept, "reached", key, work, most=MOST_REACHED, size=np.size)
+
+    def _reached_now(self, model: LearnedGrades) -> FloatArray:
+        if self.past is None:
+            return model.reach(self._drawable)
+        return model.reach(self.features)[:, self.at]  # it knows of pairs that cannot be drawn
 
     def reached_by_all(self, model: LearnedGrades) -> FloatArray:
         """Return the same of all N pairs, also of those that cannot be drawn."""

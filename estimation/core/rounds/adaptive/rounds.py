@@ -82,14 +82,20 @@ class AdaptiveRound(DrawnRound):
     sample: AdaptiveState
 
     @classmethod
-    def begin(cls, pool: Pool, plan: AdaptivePlan, *, seed: str) -> AdaptiveRound:
-        """Plan the first batch, by the design."""
+    def begin(
+        cls, pool: Pool, plan: AdaptivePlan, *, seed: str, labels: LabelRows | None = None
+    ) -> AdaptiveRound:
+        """Plan the first batch: by the design, and of a top-up by what was judged before.
+
+        `labels` are those of the pairs of its past.
+        """
         check_seed(seed)
         if plan.design.pool_digest != pool.digest:
             raise AdaptiveError("the plan belongs to another pool")
         nothing = np.array([], dtype=np.int64)
         empty = AdaptiveState(seed, nothing, nothing.astype(np.int32), nothing.astype(float), ())
-        return cls(plan, empty).extended(pool, labels=LabelRows(nothing, nothing))
+        known = LabelRows(nothing, nothing) if labels is None else labels
+        return cls(plan, empty.after(plan.past)).extended(pool, labels=known)
 
     method = "adaptive"
 
@@ -119,7 +125,8 @@ class AdaptiveRound(DrawnRound):
         drawn before. The estimates of the round do not rest on it alone (`sampling`).
         """
         once = np.ones(len(self.sample.pair), dtype=np.int64)
-        return Served(self.sample.pair, self.sample.batch, self.sample.chance, once, pool)
+        batch = np.maximum(self.sample.batch, 1)  # what was judged before comes with the first
+        return Served(self.sample.pair, batch, self.sample.chance, once, pool)
 
     def prefix(self, pool: Pool, batches: int) -> AdaptiveRound:
         """Return the round as it was when so many batches were planned."""
@@ -167,13 +174,15 @@ class AdaptiveRound(DrawnRound):
         """Draw the batches again from the design, a seed and what was learned before each of them.
 
         All of a round but its models hangs on no label, so that this tells whether it is what it is
-        said to be, however labels were corrected since. The first batch has learned nothing.
+        said to be, however labels were corrected since. The first batch of a round that is no
+        top-up has learned nothing.
         """
         frame, nothing = self.design.frame(pool), self.sample.first(0)
         again = replace(self, sample=replace(nothing, seed=seed))
         for step in self.sample.steps:
-            learned = (step.model, step.race) if again.planned else (None, None)
-            planned = again._planned(frame, *learned)
+            learned = again.planned or self.design.past is not None
+            found = (step.model, step.race) if learned else (None, None)
+            planned = again._planned(frame, *found)
             again = again.with_batch(planned, planned.draws(seed=seed))
         return again
 
@@ -181,7 +190,7 @@ class AdaptiveRound(DrawnRound):
         """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
         model, race = self.learned(frame, labels), None
-        if model is not None and self.design.goal.kind == "winner":
+        if model is not None and self.planned and self.design.goal.kind == "winner":
             asked = Asked(labels, (self.design.measure,), self.design.max_grade)
             sampled = Sampled(frame, self.sample, Scope.of(pool), asked.measures)
             found = answer_of_batches(sampled, asked).results[0]
@@ -218,7 +227,7 @@ class AdaptiveRound(DrawnRound):
     @property
     def spent(self) -> float:
         """What the planned batches cost."""
-        costs, pairs = self.design.costs, self.sample.pair
+        costs, pairs = self.design.costs, self.sample.pair[self.sample.batch > 0]
         return float(len(pairs)) if costs is None else float(costs[pairs].sum())
 
     def learned(self, frame: AdaptiveFrame, labels: LabelRows) -> LearnedGrades | None:

@@ -116,14 +116,20 @@ def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
 
 
 def _planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
-    design = frame.design
-    inclusion = np.minimum(design.inclusion(state.batches), CERTAIN)
+    design, past = frame.design, frame.past
+    inclusion, rate = design.inclusion(state.batches), design.size
+    if past is not None:
+        can_be = design.eligible.astype(np.float64)
+        can_be[past.judged] = 1.0
+        inclusion = can_be * (1.0 - (1.0 - past.planned) * (1.0 - inclusion))
+        rate = inclusion
+    inclusion = np.minimum(inclusion, CERTAIN)
     return Drawn(
         state.pair,
         inclusion,
         expected=inclusion,
         probability=inclusion[state.pair],
         belief=design.belief,
-        rate=design.size,
+        rate=rate,
         digests=design.digests,
     )

@@ -118,7 +118,8 @@ class Openness:
     def of(cls, frame: AdaptiveFrame) -> Openness:
         """Before the first batch."""
         pairs = len(frame.at)
-        return cls(np.ones(pairs, dtype=np.bool_), np.ones(pairs), np.zeros(pairs))
+        left = np.ones(pairs) if frame.past is None else frame.past.left[frame.at]
+        return cls(np.ones(pairs, dtype=np.bool_), left, np.zeros(pairs))
 
 
 @dataclass(frozen=True, eq=False)

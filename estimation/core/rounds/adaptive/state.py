@@ -17,6 +17,7 @@ from ...tables import FactSheet
 from .finds import Finds
 from .frame import AdaptiveFrame
 from .grades import LearnedGrades
+from .past import PAST_ARRAYS, Past
 from .sampling import AdaptiveStep, DrawnBatch, Openness, after, passed_batch
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class AdaptivePlan(FactSheet):
     costs: FloatArray | None = None
     predicted: FloatArray | None = None
     topic_minimum: float = 0.0
+    past: Past | None = None
     FACTS: ClassVar = ("goal", "measure", "budget", "batches", "max_grade")
 
     def __post_init__(self) -> None:
@@ -89,6 +91,8 @@ class AdaptivePlan(FactSheet):
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:
                 raise AdaptiveError(f"{name} must be one per pair, {pairs}, not {len(numbers)}")
+        if self.past is not None and self.design.eligible[self.past.judged].any():
+            raise AdaptiveError("a pair that was judged before cannot be drawn: its size must be 0")
 
     @property
     def together(self) -> float | None:
@@ -130,7 +134,7 @@ class AdaptivePlan(FactSheet):
         for frame in self._frames:
             if frame.pool is pool:
                 return frame
-        given = self.costs, self.predicted, self.topic_minimum
+        given = self.costs, self.predicted, self.topic_minimum, self.past
         frame = AdaptiveFrame(pool, self.design, self.max_grade, *given)
         self._frames[:] = [frame]
         return frame
@@ -144,6 +148,7 @@ class AdaptivePlan(FactSheet):
         facts, arrays = self.design.stored()
         given = {"costs": self.costs, "predicted": self.predicted}
         arrays |= {name: each for name, each in given.items() if each is not None}
+        arrays |= {} if self.past is None else self.past.stored()
         facts |= {"max_grade": self.max_grade}
         if self.topic_minimum:
             facts |= {"topic_minimum": self.topic_minimum}
@@ -154,10 +159,14 @@ class AdaptivePlan(FactSheet):
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         needed, optional = DESIGN_ARRAYS
         own = ("costs", "predicted")
-        facts, arrays = read_archive(file, PLAN_FORMAT, needed, optional=(*optional, *own))
+        facts, arrays = read_archive(
+            file, PLAN_FORMAT, needed, optional=(*optional, *own, *PAST_ARRAYS)
+        )
         best, together = facts.pop("max_grade"), facts.pop("topic_minimum", 0.0)
         given = {name: frozen(arrays.pop(name)) for name in own if name in arrays}
-        return cls(Design.restored(facts, arrays), best, **given, topic_minimum=together)
+        past = Past.restored(arrays)
+        design = Design.restored(facts, arrays)
+        return cls(design, best, **given, topic_minimum=together, past=past)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +179,7 @@ class AdaptiveState:
     pair : ndarray of int64, shape (n,)
         Drawn pairs, ascending.
     batch : ndarray of int32, shape (n,)
-        1-based batch of each.
+        1-based batch of each; 0 of those that were judged before the round.
     chance : ndarray of float64, shape (n,)
         The chance with which it was drawn then, given that it was not before.
     steps : tuple of AdaptiveStep
@@ -213,6 +222,24 @@ class AdaptiveState:
         kept = self.batch <= batches
         pair, batch, chance = (frozen(each[kept]) for each in (self.pair, self.batch, self.chance))
         return AdaptiveState(self.seed, pair, batch, chance, self.steps[:batches])
+
+    def after(self, past: Past | None) -> AdaptiveState:
+        """Return the same with the pairs that were judged before, which no batch drew.
+
+        Models know which pairs were judged by then, and of stored ones only this tells it.
+        """
+        judged = frozen(np.zeros(0, dtype=np.int64)) if past is None else past.judged
+        order = np.argsort(np.append(judged, self.pair), kind="stable")
+        none = np.zeros(len(judged))
+        pair, batch, chance = (
+            frozen(np.append(before.astype(drawn.dtype), drawn)[order])
+            for before, drawn in (
+                (judged, self.pair),
+                (none, self.batch),
+                (none + 1.0, self.chance),
+            )
+        )
+        return AdaptiveState(self.seed, pair, batch, chance, with_judged(self.steps, pair, batch))
 
     def following(self, before: AdaptiveState) -> AdaptiveState:
         """Return the same with all that was worked out of an earlier state, if it began as that."""
