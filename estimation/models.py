@@ -270,6 +270,12 @@ class Round(models.Model):
         return SAMPLING_METHODS[self.method]
 
     @property
+    def is_of_a_union(self) -> bool:
+        """Whether earlier rounds count with it as they are judged: what an adaptive round goes on
+        with is settled when it is drawn."""
+        return self.with_earlier and self.sampling.draws == "pairs"
+
+    @property
     def draws_again(self) -> bool:
         """Whether pairs are drawn with replacement."""
         return self.sampling.again

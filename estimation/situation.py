@@ -76,7 +76,7 @@ class Situation:
     @cached_property
     def counting(self) -> list[Round]:
         """Earlier rounds that count with the current one and of which more is to be judged."""
-        if self.row is None or not self.row.with_earlier or not self.drawn:
+        if self.row is None or not self.row.is_of_a_union or not self.drawn:
             return []
         plan = Round.objects.filter(pk=self.row.pk)
         numbers = plan.values_list("preview__earlier__counting", flat=True).first() or []

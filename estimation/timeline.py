@@ -222,7 +222,7 @@ def _counts(
 ) -> list[Follower]:
     """Of which rounds judgments count with this one: as its estimates say, else its preview, which
     tells it for good of an adaptive round that goes on with others."""
-    if row.top_up and (not row.with_earlier or row.sampling.draws == "batches"):
+    if row.top_up and not row.is_of_a_union:
         is_certain = not row.with_earlier
         return [Follower(int(number), each, is_certain) for number, each in certain.items()]
     if shown is not None:

@@ -57,7 +57,7 @@ def topped_up(row: Round) -> list[object]:
 
 def takes_kept(row: Round) -> bool:
     """Whether a top-up takes for certain what others kept: all but those that fill up chances."""
-    return row.top_up and not (row.with_earlier and row.sampling.draws == "pairs")
+    return row.top_up and not row.is_of_a_union
 
 
 def kept_pairs(campaign: Campaign) -> set[int]:

@@ -50,7 +50,7 @@ def counted(row: Round) -> list[Counted]:
     for is part of what it was drawn from (`topping`).
     """
     earlier: list[Round] = []
-    if row.with_earlier and row.pool is not None and row.sampling.draws == "pairs":
+    if row.is_of_a_union and row.pool is not None:
         pool = pools.load(row.pool)
         earlier = [each for each in _earlier(row) if not _why_not(each, row, pool)]
     return [Counted(each, complete_batches(each)) for each in (*earlier, row)]

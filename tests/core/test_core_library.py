@@ -195,8 +195,8 @@ def test_what_batches_that_learn_do_not_have_is_told(
     with pytest.raises(core.DesignError, match="by adaptive do not fit into prels"):
         core.write_prels(tmp_path / "p", pool, drawn, labels=labels)
     assert not (tmp_path / "p").exists()
-    with pytest.raises(core.DesignError, match="by poisson top up, not an AdaptivePlan"):
-        core.top_up(adaptive, judged=drawn.pairs(pool))
+    with pytest.raises(core.CombiningError, match="topped up with the judged pairs alone"):
+        core.top_up(adaptive, rounds=[drawn], seeds=["s"])  # type: ignore[call-overload]
     message = r"rounds\[0\] is by adaptive, and not by poisson"
     with pytest.raises(core.CombiningError, match=message):
         core.top_up(plain, rounds=[drawn], seeds=["s"])

@@ -181,7 +181,7 @@ def assert_same(found: Values, expected: Values) -> None:
         key for key, value in expected.items() if value is None
     }
     numbers = {key: value for key, value in expected.items() if value is not None}
-    assert len(numbers) > len(expected) / 16, "how much a short walk comes to know is luck"
+    assert numbers, "how much a short walk comes to know is luck"
     assert {key: found[key] for key in numbers} == pytest.approx(numbers, rel=1e-9, abs=1e-12)
 
 
@@ -223,7 +223,7 @@ def test_from_an_archive_of_runs_to_an_export(
     plan = {
         **PLAN,
         "seed": "a later walk",
-        "method": "poisson",
+        "method": "adaptive",
         "budget": MORE,
         "batch_size": MORE,
         "top_up": True,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from ..arrays import index_array, kind_of
+from ..rounds.adaptive.past import Past
+from ..rounds.adaptive.state import AdaptivePlan
+from ..rounds.adaptive.top_ups import topped_up
 from ..rounds.combining import CombiningError, part_over, union_of
 from ..sampling.designs import Design, DesignError
 from ..sampling.methods import of_pairs_with
@@ -61,13 +64,27 @@ def carry_over(drawn: PairRound, pool: Pool, *, larger: Pool, like: Design) -> P
     return part_over(drawn, pool=pool, joined=larger, like=like)
 
 
+@overload
 def top_up(
     design: Design,
     *,
     rounds: Sequence[PairRound] = (),
     seeds: Sequence[str] = (),
     judged: ArrayLike | None = None,
-) -> Design:
+) -> Design: ...
+
+
+@overload
+def top_up(design: AdaptivePlan, *, judged: ArrayLike) -> AdaptivePlan: ...
+
+
+def top_up(
+    design: Design | AdaptivePlan,
+    *,
+    rounds: Sequence[PairRound] = (),
+    seeds: Sequence[str] = (),
+    judged: ArrayLike | None = None,
+) -> Design | AdaptivePlan:
     """Change a design so that its budget is for new pairs, where earlier judgments say least.
 
     With `rounds` it fills up the probabilities that pairs have in them: estimate from all of them
@@ -77,8 +94,10 @@ def top_up(
 
     Parameters
     ----------
-    design : Design
-        By ``poisson``, without costs, as if nothing was judged.
+    design : Design or AdaptivePlan
+        By ``poisson`` or, with `judged`, ``adaptive``; without costs, as if nothing was judged. An
+        adaptive round is drawn with the labels of judged pairs, from which it learns:
+        ``draw_round(pool, plan, seed=..., labels=...)``.
     rounds : sequence of PairRound
         By ``poisson``, over the pool of the design; see `carry_over`.
     seeds : sequence of str
@@ -106,7 +125,19 @@ def top_up(
     >>> alone = top_up(plain, judged=before.served(pool).pair)
     >>> bool((alone.inclusion()[before.served(pool).pair] == 1.0).all())
     True
+
+    >>> learning = make_design(pool, measure="P@10", budget=300, method="adaptive", max_grade=3)
+    >>> judged = before.served(pool).pair
+    >>> labels = read_qrels("demo/collection/qrels.txt.gz").labels(pool, judged, unlisted=0)
+    >>> drawn = draw_round(pool, top_up(learning, judged=judged), seed="a third", labels=labels)
+    >>> drawn.planned
+    1
     """
+    if isinstance(design, AdaptivePlan):
+        if judged is None or len(rounds):
+            raise CombiningError("an adaptive round is topped up with the judged pairs alone")
+        some = index_array(np.asarray(judged), below=len(design.design.size), name="judged")
+        return topped_up(design, Past.alone(np.unique(some), pairs=len(design.design.size)))
     if not isinstance(design, Design):
         listed = ", ".join(of_pairs_with("top_up"))
         raise DesignError(f"Only designs by {listed} top up, not {kind_of(design)}.")
