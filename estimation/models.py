@@ -271,8 +271,7 @@ class Round(models.Model):
 
     @property
     def is_of_a_union(self) -> bool:
-        """Whether earlier rounds count with it as they are judged: what an adaptive round goes on
-        with is settled when it is drawn."""
+        """Whether earlier rounds count with it as they are judged, and not as by its draw."""
         return self.with_earlier and self.sampling.draws == "pairs"
 
     @property
@@ -288,13 +287,10 @@ class Round(models.Model):
     @property
     def unit(self) -> str:
         """What budget and batches are counted in."""
-        if self.costs == self.Costs.LENGTH:
-            return "documents of average length"
-        if self.costs == self.Costs.UPLOADED:
-            return "units of cost"
-        if self.draws_again:
-            return "draws"
-        return "new pairs" if self.top_up else "pairs"
+        if self.costs != self.Costs.EQUAL:
+            by_length = self.costs == self.Costs.LENGTH
+            return "documents of average length" if by_length else "units of cost"
+        return "draws" if self.draws_again else "new pairs" if self.top_up else "pairs"
 
     def in_units(self, number: int) -> str:
         """So many of the unit: 1 pair, 2 pairs."""
