@@ -13,6 +13,7 @@ from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference import raking
 from estimation.core.inference.fitting import fit_outlook, outlook_of
 from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.raking import Model, Traits
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
@@ -109,6 +110,27 @@ def test_some_pairs_get_what_they_get_among_all(pool: Pool) -> None:
     fitted = fit_outlook(pool, drawn, rows_of(drawn, grades), max_grade=2)
     everywhere, some = fitted.everywhere(), np.arange(3, len(pool), 7)
     assert fitted.reach(some).tolist() == everywhere.reach(some).tolist()
+
+
+def test_each_pair_is_worked_out_once_whoever_asks(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, asked = drawn_of(pool, 300), []
+    grades = np.random.default_rng(6).integers(0, 3, len(pool))
+    fitted = fit_outlook(pool, drawn, rows_of(drawn, grades), max_grade=2)
+    shares = Model.shares
+
+    def counted(self: Model, traits: Traits, **more: bool) -> np.ndarray:
+        asked.extend(traits.pairs.tolist())
+        return shares(self, traits, **more)
+
+    monkeypatch.setattr(Model, "shares", counted)
+    of_measures = np.array([9, 4, 30]), np.array([4, 50, 9, 2]), np.array([2, 4])
+    found = [fitted.reach(pairs).tolist() for pairs in of_measures]
+    assert sorted(asked) == [2, 4, 9, 30, 50]
+    everywhere = fitted.everywhere()
+    assert found == [everywhere.reach(pairs).tolist() for pairs in of_measures]
+    assert sorted(asked) == list(range(len(pool)))
 
 
 def test_a_larger_pool_expects_nothing_of_its_other_pairs(pool: Pool) -> None:

@@ -91,8 +91,16 @@ def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
     work = partial(Returned.of, pool, pairs)
     if not keep:
         return work()
-    key = array_digest(pairs)
-    return kept(pool.kept, "returned", key, work, most=MOST_KEPT, size=nbytes)
+    return kept(pool.kept, "returned", _key(pool, pairs), work, most=MOST_KEPT, size=nbytes)
+
+
+def _key(pool: Pool, pairs: IntArray) -> tuple[bool, bytes]:
+    """What tells apart any two arrays of pairs: a bit for each of the pool if they ascend."""
+    if not np.all(pairs[1:] > pairs[:-1]):
+        return False, array_digest(pairs)
+    places = np.zeros(len(pool), dtype=np.bool_)
+    places[pairs] = True
+    return True, array_digest(np.packbits(places))
 
 
 def _bits(rows: SparseMatrix) -> NDArray[np.uint8]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, array_digest, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..data.labels import LabelRows, select_rows
 from ..sampling.calibration import order_bins
 from .outlook import KnownOutlook, Outlook
@@ -45,17 +45,20 @@ class FittedOutlook(Outlook):
     model: Model
 
     def reach(self, pairs: IntArray) -> FloatArray:
-        """Return what the model says of some pairs, worked out when they are asked for first.
+        """Return what the model says of some pairs; of each it is worked out once.
 
-        Of most pairs, or once most were asked for, it is read from what it says of all, whose runs
-        are kept: which of them are uncertain differs from batch to batch, and by measure.
+        Measures ask for pairs that are mostly the same. What is said of a pair does not depend on
+        which others are asked for with it.
         """
-        if "_of_all" in self.__dict__ or 2 * len(pairs) > len(self.classes.pool):
-            return self._of_all[:, pairs]
-        name = array_digest(pairs)
-        if name not in self._reached:
-            self._reached[name] = frozen(self._reach(pairs))
-        return self._reached[name]
+        known, reached = self._known
+        asked = np.zeros(len(known), dtype=np.bool_)
+        asked[pairs] = True
+        asked &= ~known
+        if asked.any():
+            new = np.flatnonzero(asked)
+            reached[:, new] = self._reach(new)
+            known |= asked
+        return np.take(reached, pairs, axis=1)
 
     def _reach(self, pairs: IntArray) -> FloatArray:
         """In pieces, because the runs of many pairs take room; they are kept if there is one."""
@@ -70,15 +73,13 @@ class FittedOutlook(Outlook):
 
     def everywhere(self) -> KnownOutlook:
         """Work it out for every pair."""
-        return KnownOutlook(self.levels, self._of_all)
+        return KnownOutlook(self.levels, frozen(self.reach(np.arange(len(self.classes.pool)))))
 
     @cached_property
-    def _of_all(self) -> FloatArray:
-        return frozen(self._reach(np.arange(len(self.classes.pool))))
-
-    @cached_property
-    def _reached(self) -> dict[bytes, FloatArray]:
-        return {}
+    def _known(self) -> tuple[BoolArray, FloatArray]:
+        """Of which pairs it is worked out what the model says, shape (N,), and that, (L, N)."""
+        pairs = len(self.classes.pool)
+        return np.zeros(pairs, dtype=np.bool_), np.zeros((len(self.levels), pairs))
 
 
 def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) -> FittedOutlook:
