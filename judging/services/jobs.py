@@ -19,24 +19,31 @@ from typing import Any
 from celery import current_app
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, Expression, F, Q, QuerySet, Value, When
+from django.db.models import F, Q
 from django.db.models.functions import Greatest, Now
 from django.utils.module_loading import autodiscover_modules
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Campaign, Job
-from judging.services import present
+from judging.services import job_rows, present
+from judging.services.job_rows import (
+    CLAIMED,
+    FINISHED,
+    HINTED,
+    MAX_ATTEMPTS,
+    NEVER_RUN,
+    PROLONGED,
+    RENEWED,
+    UNTOLD,
+    durations,
+    times,
+)
+from judging.statements import row_of
 
 log = logging.getLogger(__name__)
 
-MAX_ATTEMPTS = 3
-HINT_AGAIN_SECONDS = 15
 BROKER_PAUSE_SECONDS = 10.0
-LONGEST_WAIT_SECONDS = 3600
-"""More than any handler asks for by `NotYet`, but for the sweep of files, which waits as long as a
-job may take."""
-NEVER_RUN = {"progress": 0, "note": "", "started": None, "finished": None}
 
 
 class LeaseLost(Exception):
@@ -70,14 +77,15 @@ class Running:
         self._update(progress=max(0, min(100, int(progress * 100))), note=note[:200])
 
     def prolong(self) -> None:
-        self._update()
+        if not PROLONGED.rows(pk=self.id, token=self.token, **durations()):
+            raise self._gone()
 
     def fence(self) -> None:
         """Call first in the transaction that writes results: raises LeaseLost if it is not ours.
 
         The row stays locked until the commit, so nobody can take the job over in between.
         """
-        self._update()
+        self.prolong()
 
     def fence_progress(self) -> None:
         """``fence`` for a part of the work that will never be done again.
@@ -89,8 +97,11 @@ class Running:
 
     def _update(self, **values: object) -> None:
         mine = Job.objects.filter(pk=self.id, token=self.token)
-        if not mine.update(lease_until=seconds_from_now(settings.JOB_LEASE_SECONDS), **values):
-            raise LeaseLost(f"job {self.id} ({self.kind} {self.target})")
+        if not mine.update(lease_until=times().lease, **values):
+            raise self._gone()
+
+    def _gone(self) -> LeaseLost:
+        return LeaseLost(f"job {self.id} ({self.kind} {self.target})")
 
 
 Handler = Callable[[Running], None]
@@ -152,37 +163,13 @@ def request(
 
 
 def _hint_untold(job_id: int) -> None:
-    for job in _untold().filter(pk=job_id).values_list("pk", "kind"):
+    for job in UNTOLD.rows(pk=job_id, **durations()):
         hint(*job)
 
 
 def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
-    """Also while it runs, what is asked for has all its attempts before it."""
-    running = When(state=Job.State.RUNNING, then=Value(Job.State.RUNNING))
-    was_due = When(state=Job.State.QUEUED, due__lte=Now(), then=F("due"))
-    updated = Job.objects.filter(kind=kind, target=target).update(
-        requested=F("requested") + 1,
-        data=data,
-        state=Case(running, default=Value(Job.State.QUEUED)),
-        attempts=0,
-        due=Case(was_due, default=Now()),
-        error="",
-        **_anew(~Q(state=Job.State.RUNNING)),
-    )
-    return Job.objects.get(kind=kind, target=target) if updated else None
-
-
-def _anew(where: Q, **otherwise: Expression) -> dict[str, Case]:
-    """Nothing of an earlier run, where the job waits for another one."""
-    kinds = {each.name: each for each in Job._meta.concrete_fields}
-    return {
-        name: Case(
-            When(where, then=Value(value)),
-            default=otherwise.get(name, F(name)),
-            output_field=kinds[name],
-        )
-        for name, value in NEVER_RUN.items()
-    }
+    row = RENEWED.first(kind=kind, target=target, data=data)
+    return None if row is None else row_of(Job, row)
 
 
 _broker_pause_until = 0.0
@@ -207,29 +194,18 @@ def hint(job_id: int, kind: str) -> bool:
         _broker_pause_until = time.monotonic() + BROKER_PAUSE_SECONDS
         log.warning("the broker does not take messages (%s); workers will find the work", error)
         return False
-    Job.objects.filter(pk=job_id).update(hinted=Now())
+    HINTED.rows(pk=job_id)
     return True
 
 
 def due() -> Q:
-    """Queued and due, or running under a lapsed lease. What would be due later than any work waits
-    was asked for under a clock that was ahead, and was set back."""
-    never = seconds_from_now(max(LONGEST_WAIT_SECONDS, settings.CELERY_TASK_TIME_LIMIT))
-    now_or_never = Q(due__lte=Now()) | Q(due__gt=never)
-    return Q(state=Job.State.QUEUED) & now_or_never | _lapsed()
-
-
-def _lapsed() -> Q:
-    """A lease that reaches much further than any does is of a clock that was ahead, and was set
-    back; one that reaches somewhat further, of a worker with another JOB_LEASE_SECONDS."""
-    never = seconds_from_now(10 * settings.JOB_LEASE_SECONDS)
-    over = Q(lease_until__lt=Now()) | Q(lease_until__gt=never)
-    return Q(state=Job.State.RUNNING) & over
+    """Queued and due, or running under a lapsed lease."""
+    return job_rows.due(times())
 
 
 def wake_due() -> int:
     """Sends hints for everything due that was not hinted lately; gives up what failed too often."""
-    exhausted = Job.objects.filter(_lapsed(), attempts__gte=MAX_ATTEMPTS)
+    exhausted = Job.objects.filter(job_rows.lapsed(times()), attempts__gte=MAX_ATTEMPTS)
     for job_id in list(exhausted.values_list("pk", flat=True)):
         register_all()  # outside of the transaction: it takes a second, and others want to write
         try:
@@ -238,20 +214,8 @@ def wake_due() -> int:
                     _conclude_failed(job, f"The worker died {MAX_ATTEMPTS} times over this job.")
         except Exception:  # one that cannot be given up must not hold up all others
             log.exception("job %s could not be given up", job_id)
-    waiting = _untold().order_by("pk").values_list("pk", "kind")
+    waiting = job_rows.untold(times()).order_by("pk").values_list("pk", "kind")
     return sum(hint(*job) for job in waiting[:500])
-
-
-def _untold() -> QuerySet[Job]:
-    """What is due and was not hinted lately, since it is due.
-
-    The hint of a job whose lease has lapsed was used up by the worker that took it. One of the time
-    to come is of a clock that was ahead: it was long ago.
-    """
-    recent = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS), hinted__lte=Now())
-    lately = recent & Q(hinted__gte=F("due"))
-    unused = Q(state=Job.State.QUEUED) | Q(hinted__gte=F("lease_until"))
-    return Job.objects.filter(due()).exclude(lately & unused)
 
 
 def withdraw(kind: str, target: int) -> None:
@@ -303,24 +267,11 @@ def register_all() -> None:
 
 
 def claim(job_id: int) -> Running | None:
-    token = uuid.uuid4().hex
-    claimed = Job.objects.filter(due(), pk=job_id, attempts__lt=MAX_ATTEMPTS).update(
-        state=Job.State.RUNNING,
-        token=token,
-        lease_until=seconds_from_now(settings.JOB_LEASE_SECONDS),
-        attempts=F("attempts") + 1,
-        started=Now(),
-        finished=None,
-        progress=0,
-        note="",
-        error="",
-    )
-    if not claimed:
+    row = CLAIMED.first(pk=job_id, token=uuid.uuid4().hex, **durations())
+    if row is None:
         return None
-    job = Job.objects.filter(pk=job_id, token=token).first()
-    if job is None:  # taken over, or removed with what it was for
-        return None
-    return Running(job.pk, job.kind, job.target, token, job.requested, job.data)
+    job = row_of(Job, row)
+    return Running(job.pk, job.kind, job.target, job.token, job.requested, job.data)
 
 
 @contextmanager
@@ -350,17 +301,8 @@ def _kept_alive(running: Running) -> Iterator[None]:
 
 
 def _finish(running: Running) -> None:
-    asked = Q(requested__gt=running.generation)
-    again = When(asked, then=Value(Job.State.QUEUED))
-    Job.objects.filter(pk=running.id, token=running.token).update(
-        state=Case(again, default=Value(Job.State.DONE)),
-        done=running.generation,
-        token="",
-        attempts=0,
-        due=Case(When(asked, then=Now()), default=F("due")),
-        **_anew(asked, progress=Value(100), finished=Now()),
-    )
-    if Job.objects.filter(pk=running.id, state=Job.State.QUEUED).exists():
+    told = FINISHED.first(pk=running.id, token=running.token, generation=running.generation)
+    if told == (Job.State.QUEUED,):
         hint(running.id, running.kind)
 
 

@@ -3,9 +3,11 @@
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models.sql.compiler import SQLCompiler
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
@@ -452,3 +454,34 @@ def test_what_waits_for_later_wakes_a_worker_when_it_is_asked_for(
     jobs.run(jobs.request("probe", 7).pk)
     jobs.request("probe", 7)
     assert len(woken) == 2
+
+
+@pytest.mark.sqlite_only
+def test_a_job_compiles_no_statement_anew(done: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """To build the same statements again took several times as long as they take."""
+    jobs.run(jobs.request("probe", 7).pk)
+    built: list[str] = []
+    as_sql = SQLCompiler.as_sql
+
+    def seen(self: SQLCompiler, *args: Any, **options: Any) -> Any:
+        built.append(str(self.query.model))
+        return as_sql(self, *args, **options)
+
+    monkeypatch.setattr(SQLCompiler, "as_sql", seen)
+    jobs.run(jobs.request("probe", 7).pk)
+    assert (done, built) == ([7, 7], [])
+
+
+def test_a_lease_is_as_long_as_the_settings_have_it_now(done: list[int], settings: Any) -> None:
+    leases = []
+    for seconds in (40, 4000):
+        settings.JOB_LEASE_SECONDS = seconds
+        running = jobs.claim(jobs.request("probe", seconds).pk)
+        assert running is not None
+        running.prolong()
+        within = Job.objects.filter(
+            lease_until__gt=seconds_from_now(seconds - 30),
+            lease_until__lte=seconds_from_now(seconds),
+        )
+        leases.append(within.filter(pk=running.id).exists())
+    assert leases == [True, True]
