@@ -67,6 +67,7 @@ from estimation.services import (  # noqa: E402
     label_advice,
     pools,
     rounds,
+    storing,
 )
 from evalsite.celery import load_what_jobs_need  # noqa: E402
 from judging.models import (  # noqa: E402
@@ -86,7 +87,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "estimates": (estimates, "compute"),
     "advice": (label_advice, "compared"),
     "forecasts": (forecasting, "foretold"),
-    "storing": (estimates, "_store"),
+    "storing": (storing, "store"),
     "files": (files, "keep_written"),
 }
 ASSESSORS = 10

@@ -1,10 +1,9 @@
 """Reads of rounds and their numbers, as plain data: one shape for page, REST answer and report."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, reduce
-from itertools import takewhile
 from operator import or_
 from typing import Any
 
@@ -19,6 +18,7 @@ from estimation.core.planning.foretold import Forecast
 from estimation.endings import still_now
 from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round
+from estimation.prefixes import complete_first, complete_now
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.stored import matrices, stored_facts
 from estimation.unknown import Purpose, is_bounded, name_of, purpose_of
@@ -31,17 +31,12 @@ from judging.workers import Service, serving
 
 def complete_batches(row: Round) -> int:
     """Complete batches in a row from the first: the prefix that estimates rest on."""
-    states = row.round_batches.order_by("number").values_list("batch__state", flat=True)
-    return _complete_first(states)
+    return complete_now(row)
 
 
 def told_batches(row: Round) -> int:
     """The most batches that estimates of the round have rested on; some may lack labels now."""
     return row.estimate_sets.order_by("-batches").values_list("batches", flat=True).first() or 0
-
-
-def _complete_first(states: Iterable[str]) -> int:
-    return sum(1 for _ in takewhile(lambda state: state == Batch.State.COMPLETE, states))
 
 
 def draws_of(campaign: Campaign, batches: Mapping[int, int]) -> QuerySet[Draw]:
@@ -127,7 +122,7 @@ def round_progress(row: Round) -> RoundProgress:
         for number, batch in every
         if batch.state != Batch.State.PREPARING
     ]
-    used = _complete_first(batch.state for _, batch in every)
+    used = complete_first(batch.state for _, batch in every)
     return RoundProgress(
         batches=batches,
         used=used,

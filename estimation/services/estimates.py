@@ -9,11 +9,10 @@ import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Max
 
 from estimation.core.archives import write_archive
 from estimation.core.collections.base import RoundCollection
@@ -21,25 +20,25 @@ from estimation.core.data.pool import Pool
 from estimation.core.inference.looks import Look
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import IntervalKind
-from estimation.models import Estimate, EstimateSet, Round
+from estimation.models import EstimateSet, Round
 from estimation.selectors import complete_batches
 from estimation.services import (
     by_topic,
     collections,
-    drawing,
     files,
     finite,
     forecasting,
     label_advice,
     pools,
     stopping,
+    storing,
     together,
 )
 from estimation.services.collections import Gathered
 from estimation.stored import MATRICES_FORMAT
 from estimation.work import QUALITY
 from judging.models import Job
-from judging.services import bulk, jobs
+from judging.services import jobs
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,12 @@ def recompute(job: jobs.Running) -> None:
     No estimates are written if neither batches nor labels nor runs have changed since the last
     ones; what is due after them is asked for all the same, as it may have failed.
     """
-    row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
+    rows = Round.objects.select_related("campaign", "pool").defer("preview")
+    row = rows.get(pk=job.target)
     if not row.is_drawn or complete_batches(row) == 0:
         return
     inputs = gather(row)
-    if _is_known(row.estimate_sets.last(), inputs):
+    if _is_known(storing.latest(row), inputs):
         with transaction.atomic():
             job.fence()
             if not _is_overtaken(row, inputs):
@@ -125,7 +125,7 @@ def recompute(job: jobs.Running) -> None:
         if _is_overtaken(row, inputs):
             return
         _ask_for_what_follows(row, stops=stops)  # jobs are locked before rounds
-        shown = _store(row, outcome, matrices)
+        shown = storing.store(row, outcome, matrices)
         if stops:
             stopping.note(row, shown, planned=inputs.gathered.batches)
         _advance(row, inputs)
@@ -147,8 +147,7 @@ def _ask_for_what_follows(row: Round, *, stops: bool = False) -> None:
 def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
-    late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    runs = (set(late), last.left_out, last.withdrawn)
+    runs = (storing.late_tags(last), last.left_out, last.withdrawn)
     runs_now = (set(inputs.late), inputs.left_out, inputs.withdrawn)
     known = (last.batches, last.earlier, last.look, last.label_digest)
     now = (inputs.batches, inputs.earlier, inputs.look, inputs.gathered.label_digest)
@@ -158,7 +157,7 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
 def is_due(row: Round, inputs: Inputs) -> bool:
     """Whether there is something that the latest estimates do not rest on, and work that will."""
     pending = Job.objects.filter(kind="recompute", target=row.pk, state__in=Job.PENDING)
-    return pending.exists() and not _is_known(row.estimate_sets.last(), inputs)
+    return pending.exists() and not _is_known(storing.latest(row), inputs)
 
 
 def from_scratch(row: Round) -> Recomputed | None:
@@ -269,96 +268,6 @@ def _check_numbers(outcome: Recomputed, arrays: dict[str, np.ndarray]) -> None:
     }
     found = of_estimates | arrays
     finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
-
-
-def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
-    inputs, evaluation = outcome.inputs, outcome.evaluation
-    last = row.estimate_sets.aggregate(last=Max("number"))["last"] or 0
-    estimate_set = EstimateSet.objects.create(
-        round=row,
-        number=last + 1,
-        batches=inputs.batches,
-        look=inputs.look,
-        looks=inputs.looks,
-        earlier=inputs.earlier,
-        pair_count=evaluation.judged_pairs,
-        label_count=evaluation.judgments,
-        decided_count=inputs.gathered.decided,
-        left_out=inputs.left_out,
-        withdrawn=inputs.withdrawn,
-        matrices_file=matrices,
-        label_digest=inputs.gathered.label_digest,
-        digest=outcome.digest,
-        intervals={str(each.measure): each.interval for each in evaluation.results},
-        provenance=_provenance(inputs),
-        noise_measured=evaluation.results[0].label_noise_measured,
-        relevant_found=_relevant_found(evaluation),
-        ratio_bias=dict(_ratio_biases(evaluation)),
-        seconds=outcome.seconds,
-    )
-    runs = dict(row.campaign.runs.values_list("tag", "pk"))
-    late = frozenset(inputs.late)
-    every = [
-        _columns(runs, late, result, name)
-        for result in evaluation.results
-        for name in result.estimators
-    ]
-    columns = {name: [cell for each in every for cell in each[name]] for name in every[0]}
-    bulk.insert(Estimate, columns | {"estimate_set": estimate_set.pk})
-    return estimate_set
-
-
-def _provenance(inputs: Inputs) -> dict[str, str]:
-    made_with = drawing.provenance(inputs.collection.pool)
-    return made_with | ({"joined_pool": inputs.joined.digest} if inputs.late else {})
-
-
-def _relevant_found(evaluation: Evaluation) -> float | None:
-    """Ratio measures rest on the relevant documents of a topic: the median number found."""
-    found = [each.relevant_found for each in evaluation.results if each.relevant_found is not None]
-    return float(min(np.median(each) for each in found)) if found else None
-
-
-def _ratio_biases(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
-    """What was taken off the known values by each ratio measure, on average over runs."""
-    for each in evaluation.results:
-        known = each.estimate.unknown == 0
-        if each.ratio_bias is not None and known.any():
-            yield str(each.measure), float(each.ratio_bias[known].mean())
-
-
-def _columns(
-    runs: dict[str, int], late: frozenset[str], result: MeasureResult, name: str
-) -> dict[str, list[Any]]:
-    """Of the estimates of all runs by one estimator, a row for each run."""
-    primary, number = name == result.primary, len(result.runs)
-    ranking, estimator = result.ranking, result.estimators[name]
-    places, none = _places(result), [None] * number
-    return {
-        "run": [runs[tag] for tag in result.runs],
-        "measure": [str(result.measure)] * number,
-        "estimator": [name] * number,
-        "primary": [primary] * number,
-        "value": estimator.value.tolist(),
-        "se": estimator.se.tolist(),
-        "df": estimator.df.tolist(),
-        "low": estimator.low.tolist(),
-        "high": estimator.high.tolist(),
-        "support": result.support.tolist(),
-        "sample_size": result.effective_sample_size.tolist(),
-        "late": [tag in late for tag in result.runs],
-        "unknown": estimator.unknown.tolist(),
-        "rank": [places.get(index) for index in range(number)] if primary else none,
-        "rank_low": ranking.rank_low.tolist() if primary else none,
-        "rank_high": ranking.rank_high.tolist() if primary else none,
-    }
-
-
-def _places(result: MeasureResult) -> dict[int, int]:
-    """Ranks among the runs whose value is known, by position; the others have none."""
-    unknown = result.estimate.unknown
-    known = [index for index in result.ranking.order.tolist() if not unknown[index]]
-    return {index: place for place, index in enumerate(known, start=1)}
 
 
 def _is_overtaken(row: Round, inputs: Inputs) -> bool:

@@ -18,6 +18,7 @@ from estimation.models import Run, StoredPool
 from estimation.services import files, runs, scores
 from judging.errors import UserError
 from judging.models import Campaign
+from judging.statements import Slot, reads
 
 
 class PoolKind(StrEnum):
@@ -70,10 +71,12 @@ def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
     so do runs whose scores the pool cannot take: their tags are told. Which these are follows from
     the runs alone, so that nothing else is estimated differently.
     """
-    later, without = taking_part(campaign).exclude(tag__in=columns.runs).order_by("tag"), []
-    if columns.score is not None:
-        without = [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
-    tags = [run.tag for run in later if run.tag not in without]
+    known, without = set(columns.runs), []
+    later = [tag for (tag,) in _TAKING_PART.rows(campaign=campaign.pk) if tag not in known]
+    if later and columns.score is not None:
+        runs = taking_part(campaign).filter(tag__in=later).order_by("tag")
+        without = [run.tag for run in runs if scores.fault_of(run, depth=columns.depth)]
+    tags = [tag for tag in later if tag not in without]
     if not tags:
         return columns, without
     _, larger = ensure(
@@ -88,11 +91,19 @@ def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
 
 def without_withdrawn(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
     """The pool with the entries of the runs that take part, and the tags of the others."""
-    gone = campaign.runs.exclude(withdrawn=None).filter(tag__in=columns.runs)
-    tags = sorted(gone.values_list("tag", flat=True))
+    known = set(columns.runs)
+    tags = sorted(tag for (tag,) in _WITHDRAWN.rows(campaign=campaign.pk) if tag in known)
     if not tags:
         return columns, []
-    return restricted(columns, set(columns.runs) - set(tags)), tags
+    return restricted(columns, known - set(tags)), tags
+
+
+def _tags(rows: QuerySet[Run]) -> QuerySet[Run, tuple[str]]:
+    return rows.filter(campaign=Slot("campaign")).order_by("tag").values_list("tag")
+
+
+_TAKING_PART = reads(lambda: _tags(Run.objects.filter(withdrawn=None)))
+_WITHDRAWN = reads(lambda: _tags(Run.objects.exclude(withdrawn=None)))
 
 
 def kind_of(columns: Pool) -> PoolKind:

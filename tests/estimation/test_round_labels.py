@@ -11,13 +11,14 @@ import pytest
 from django.db import connection, models
 from django.db.models import Sum
 from django.db.models.signals import post_init
+from django.db.models.sql.compiler import SQLCompiler
 from django.test.utils import CaptureQueriesContext
 
 from estimation.core.arrays import content_digest
 from estimation.core.data.scope import place_of_pairs
 from estimation.models import Draw, Round
 from estimation.selectors import draws_of
-from estimation.services import estimates, pools, round_labels, together
+from estimation.services import estimates, pools, round_labels, storing, together
 from estimation.services.collections import columns_of
 from estimation.services.report_files.judgments import label_lines
 from estimation.services.round_labels import RoundLabels
@@ -35,7 +36,7 @@ from judging.models import (
     Pair,
     User,
 )
-from judging.services import decisions, known_grades, members, pseudonyms
+from judging.services import decisions, jobs, known_grades, members, pseudonyms
 from tests.estimation.test_corrections import correct, judgment_of_batch
 from tests.support import evaluation
 from tests.support.later import join, with_news
@@ -296,7 +297,29 @@ def again(row: Round) -> None:
     row.estimate_sets.all().delete()
     outcome = estimates.from_scratch(row)
     assert outcome is not None
-    estimates._store(row, outcome, "matrices/none")
+    storing.store(row, outcome, "matrices/none")
+
+
+def test_a_recompute_compiles_few_statements_anew(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To build and compile the others took several times as long as the database does."""
+    row = evaluation.drawn(campaign, budget=40, batch_size=20)
+    evaluation.judge(campaign, 1000)
+    built: list[str] = []
+    as_sql = SQLCompiler.as_sql
+
+    def seen(self: SQLCompiler, *args: Any, **options: Any) -> Any:
+        built.append(self.query.model.__name__)
+        return as_sql(self, *args, **options)
+
+    monkeypatch.setattr(SQLCompiler, "as_sql", seen)
+    for _ in range(2):  # the first compiles what all others run
+        built.clear()
+        row.estimate_sets.all().delete()
+        jobs.run(jobs.request("recompute", row.pk, campaign=campaign).pk)
+        assert row.estimate_sets.get().label_count
+    assert set(built) <= {"EstimateSet", "Round", "User"}
 
 
 def way_to_labels(row: Round, again: str = "") -> str:
