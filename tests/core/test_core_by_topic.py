@@ -5,6 +5,7 @@ import pytest
 
 from estimation.core.data.labels import PairLabels
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.estimates import rows
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.topic_sums import (
@@ -105,6 +106,27 @@ def test_sums_that_are_kept_have_the_bits_of_others(pool: Pool, name: str) -> No
             one, other = (sums.of(factors, power=power) for sums in (held, plain))
             assert one.shape == (len(pool.topics), len(pool.runs))
             assert np.array_equal(one, other)
+
+
+def test_sums_of_pairs_with_a_label_have_the_bits_of_sums_of_all(
+    pool: Pool, grades: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are taken once, of pairs with a label, whatever the factors of these are."""
+    measure, pairs = parse_measure("DCG@10"), np.arange(0, len(pool), 2)
+    labels, weights, topic = grades[pairs] * 1.0, pool.weights(measure)[pairs], pool.topic[pairs]
+    plain = TopicSums(weights, topic, len(pool.topics))
+    taken, rows_taken = [], rows.taken
+    monkeypatch.setattr(rows, "taken", lambda *given: taken.append(1) or rows_taken(*given))
+    found = TopicSums.of_found(weights, topic, len(pool.topics), labels)
+    for factors in (labels / 3.0, labels * (pairs % 6 == 0)):
+        for power in (1, 2):
+            one, other = (sums.of(factors, power=power) for sums in (found, plain))
+            assert one.any()
+            assert np.array_equal(one, other)
+    assert len(taken) == 1
+    assert found.weights.shape[0] < np.count_nonzero(labels) < len(pairs) / 2
+    broken = TopicSums.of_found(weights, topic, len(pool.topics), labels * (pairs % 4 == 0))
+    assert not np.array_equal(broken.of(labels), plain.of(labels)), "a twin that leaves some out"
 
 
 def test_what_is_judged_is_told_of_the_pairs_that_were_asked_for(pool: Pool) -> None:

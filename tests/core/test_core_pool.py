@@ -94,6 +94,15 @@ def test_weights_do_not_touch_the_pool(tiny_pool: Pool) -> None:
         tiny_pool.run[0] = 1
 
 
+def test_weights_by_rank_are_worked_out_once_for_each_measure(tiny_pool: Pool) -> None:
+    first, other = parse_measure("DCG@2"), parse_measure("DCG@3")
+    told = tiny_pool.rank_weights(first)
+    assert tiny_pool.rank_weights(parse_measure("DCG@2")) is told
+    assert tiny_pool.rank_weights(other) is not told
+    assert told is not None
+    assert not told.flags.writeable
+
+
 def test_depth_cuts_and_foreign_topics_are_ignored(ranked) -> None:
     pool = build_pool(["t1"], {"r": ranked({"t0": "xy", "t1": "cab"})}, depth=2)
     assert pool.docno.tolist() == [b"a", b"c"]

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 FORMAT = "evalsite-pool-1"
+MEASURES = 64  # of which weights by rank are kept
 MOST_KEPT = 2_000_000  # entries of which numbers are kept that follow from them
 
 
@@ -165,10 +166,13 @@ class Pool:
 
     def run_index(self, tag: str) -> int:
         """Return the position of a run; raise PoolError if the pool has no such run."""
-        try:
-            return self.runs.index(tag)
-        except ValueError:
-            raise PoolError(no_run(tag, self.runs)) from None
+        if (place := self._places.get(tag)) is None:
+            raise PoolError(no_run(tag, self.runs))
+        return place
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {tag: place for place, tag in enumerate(self.runs)}
 
     def entry_weights(self, measure: Measure) -> FloatArray:
         """Return w = lambda / |X| of each entry, shape (E,); MeasureError as `check_measure`."""
@@ -197,8 +201,9 @@ class Pool:
         """Return w by rank, from rank 0 (no weight) on; None if it depends on more than rank."""
         if not measure.is_by_rank:
             return None
-        weights = measure.weights(np.arange(1, self.depth + 1)) / len(self.topics)
-        return np.concatenate([[0.0], weights])
+        ranks, topics = np.arange(1, self.depth + 1), len(self.topics)
+        work = lambda: frozen(np.append(0.0, measure.weights(ranks) / topics))  # noqa: E731
+        return kept(self.kept, "by rank", measure, work, most=MEASURES)
 
     def by_pair(self, values: NDArray[Any]) -> SparseMatrix:
         """Arrange E values of entries as an array of pairs by runs, without copying them."""

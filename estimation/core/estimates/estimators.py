@@ -37,7 +37,7 @@ from .products import (
     powers_and_gram,
     root_scaled,
 )
-from .rows import filled_rows
+from .rows import found_rows
 from .topic_sums import TopicSums
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def importance_sampling(
     if inclusion is None:
         inclusion = drawn_probabilities(probability, draws=draws)
     noise = _noise(weights, labels, inclusion, products)
-    weights, some = filled_rows(weights)
+    weights, some = found_rows(weights, labels.mean)
     labels, probability, counts = labels.of(some), probability[some], counts[some]
     stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
@@ -222,7 +222,7 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     noise = _noise(weights, labels, probability, products)
-    weights, some = filled_rows(weights)
+    weights, some = found_rows(weights, labels.mean)
     labels, probability = labels.of(some), probability[some]
     value = _weighted_total(weights, labels.mean / probability)
     finds = root_scaled(weights, (labels.mean / probability) ** 2)
@@ -277,7 +277,7 @@ def horvitz_thompson_iid(
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     inclusion = drawn_probabilities(probability, draws=draws)
     noise = _noise(weights, labels, inclusion, products)
-    weights, some = filled_rows(weights)
+    weights, some = found_rows(weights, labels.mean)
     labels, probability, inclusion = labels.of(some), probability[some], inclusion[some]
     value = _weighted_total(weights, labels.mean / inclusion)
     kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2)

@@ -8,15 +8,16 @@ import numpy as np
 from scipy import sparse
 
 if TYPE_CHECKING:
-    from ..arrays import Indices, IntArray, SparseMatrix
+    from ..arrays import FloatArray, Indices, IntArray, SparseMatrix
 
 
-def filled_rows(weights: SparseMatrix) -> tuple[SparseMatrix, IntArray]:
-    """Return the rows that have entries, without a copy of these, and which they are."""
-    some = np.flatnonzero(np.diff(weights.indptr))
-    ends = np.append(weights.indptr[some], weights.indptr[-1:])
-    entries = weights.data, weights.indices, ends
-    return sparse.csr_array(entries, shape=(len(some), weights.shape[1])), some
+def found_rows(weights: SparseMatrix, labels: FloatArray) -> tuple[SparseMatrix, IntArray]:
+    """Return the rows that add something, and which they are: with entries and a label, (n,).
+
+    Most judged pairs have a label of 0: what they add is 0 in every sum.
+    """
+    some = np.flatnonzero((np.diff(weights.indptr) > 0) & (labels != 0.0))
+    return taken(weights, some), some
 
 
 def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:

@@ -14,7 +14,7 @@ from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_su
 from ..data.entries import ROUNDING, entries_down_to, last_of, weights_of
 from ..data.kept import kept
 from .products import BLOCK_PAIRS
-from .rows import taken, those_many_first
+from .rows import found_rows, taken, those_many_first
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
@@ -37,6 +37,14 @@ class TopicSums:
     topic: IntArray
     topics: int
 
+    @classmethod
+    def of_found(
+        cls, weights: SparseMatrix, topic: IntArray, topics: int, labels: FloatArray
+    ) -> TopicSums:
+        """Return sums whose factors are 0 where labels, (n,), are."""
+        rows, some = found_rows(weights, labels)
+        return OfSome(rows, topic[some], topics, some)
+
     def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:
         """Return the sum of factors, (n,), times weights to a power, shape (topics, k).
 
@@ -45,7 +53,10 @@ class TopicSums:
         counted = np.flatnonzero(factors)
         if len(counted) < len(factors) / 2:
             few = TopicSums(self.weights[counted], self.topic[counted], self.topics)
-            return few.of(factors[counted], power=power)
+            return few._sums(factors[counted], power)
+        return self._sums(factors, power)
+
+    def _sums(self, factors: FloatArray, power: int) -> FloatArray:
         some, number = self._filled
         entries = self.weights.data**power * np.repeat(factors[some], number)
         runs = self.weights.shape[1]
@@ -75,6 +86,17 @@ class TopicSums:
         some, number = self._filled
         first = np.repeat(self.topic[some] * self.weights.shape[1], number)
         return np.asarray(first + self.weights.indices, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class OfSome(TopicSums):
+    """The same, of which rows are those of some of the n pairs: the factors of others are 0."""
+
+    some: IntArray
+
+    def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:
+        """Return the same, from factors of all n pairs."""
+        return self._sums(factors[self.some], power)
 
 
 @dataclass(frozen=True, eq=False)

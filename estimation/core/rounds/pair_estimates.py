@@ -170,8 +170,9 @@ class _Question:
     def _linear(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over
         terms = linear_terms(pool, measure, pairs=drawn.pair, rows=self.rows)
-        sums = TopicSums(terms.weights, self.topic, len(pool.topics))
-        by_topic = sums.of(terms.labels.mean * drawn.multiplier)
+        labels = terms.labels.mean
+        sums = TopicSums.of_found(terms.weights, self.topic, len(pool.topics), labels)
+        by_topic = sums.of(labels * drawn.multiplier)
         estimates, primary = drawn.estimates(terms), drawn.primary
         missed = {primary: unseen(self.reach, drawn, self.outlook, measure=measure)}
         predictions, sampled = self.asked.predictions, self.scope.sampled
