@@ -105,10 +105,41 @@ def test_it_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     newton = logistic._Place.newton_step
     monkeypatch.setattr(
-        logistic._Place, "newton_step", lambda self: steps.append(1) or newton(self)
+        logistic._Place, "newton_step", lambda self, way: steps.append(1) or newton(self, way)
     )
     for kind in CASES:
         steps.clear()
         asked = regression(kind)
         asked.fit(np.zeros(asked.rows.shape[1]))
         assert len(steps) <= 15, kind
+
+
+def inner_steps(asked: RidgeLogistic, start: np.ndarray) -> int:
+    """How often a step is multiplied by the Hessian matrix, which takes most of a fit."""
+    taken: list[int] = []
+    multiplied = sparse.csr_array.__matmul__
+
+    def counted(self: sparse.csr_array, other: np.ndarray) -> np.ndarray:
+        taken.append(1)
+        return multiplied(self, other)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse.csr_array, "__matmul__", counted)
+        asked.fit(start)
+    return len(taken) // 2
+
+
+@pytest.mark.parametrize("kind", ["usual", "certain"])
+def test_it_takes_few_inner_steps_where_features_hang_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that return much the same: as pools have them."""
+    asked = regression(kind)
+    alike = sparse.hstack([asked.rows, asked.rows[:, -20:], asked.rows[:, -20:]])
+    more = np.concatenate([asked.ridge, np.full(40, 5.0)])
+    asked, start = RidgeLogistic(sparse.csr_array(alike), asked.shares, more), np.zeros(len(more))
+    found, few = asked.fit(start), inner_steps(asked, start)
+    monkeypatch.setattr(logistic, "MOST_FEATURES", 0)
+    assert few <= 50
+    assert 2.0 * few < inner_steps(asked, start)
+    np.testing.assert_allclose(asked.fit(start), found, rtol=0.0, atol=1e-9)
