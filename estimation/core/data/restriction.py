@@ -1,4 +1,4 @@
-"""The same pairs with some of the runs only: what was sampled stays."""
+"""The same pairs with some of the runs only: what was sampled stays. And some topics alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .ranked_lists import PoolError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..arrays import IntArray
     from .pool import Pool
 
 
@@ -57,3 +58,42 @@ def restricted(pool: Pool, runs: Collection[str]) -> Pool:
         score=None if pool.score is None else frozen(pool.score[entry]),
         other_rank=None if pool.other_rank is None else frozen(pool.other_rank[entry]),
     )
+
+
+def of_topics(pool: Pool, topics: IntArray) -> tuple[Pool, IntArray]:
+    """Return the pool of some topics alone, and which pairs these have, ascending.
+
+    Values are means over topics, so that they are those of these topics alone.
+
+    Parameters
+    ----------
+    pool : Pool
+    topics : ndarray of int64
+        Places in `Pool.topics`, ascending.
+
+    Examples
+    --------
+    >>> from estimation.core import pool_runs, rank_scores
+    >>> lists = {"a": rank_scores({"1": {"d1": 2.0}, "2": {"d2": 1.0, "d3": 0.5}})}
+    >>> some, pairs = of_topics(pool_runs(lists, depth=2), np.array([1]))
+    >>> some.topics, some.docno.tolist(), pairs.tolist()
+    (('2',), [b'd2', b'd3'], [1, 2])
+    """
+    stays = np.zeros(len(pool.topics), dtype=np.bool_)
+    stays[topics] = True
+    pairs = np.flatnonzero(stays[pool.topic])
+    entry = stays[pool.topic][pool.entry_pair]
+    number, counts = np.cumsum(stays, dtype=np.int32) - 1, np.diff(pool.indptr)[pairs]
+    some = replace(
+        pool,
+        topics=tuple(pool.topics[at] for at in topics.tolist()),
+        topic=frozen(number[pool.topic[pairs]].astype(np.int32)),
+        docno=frozen(pool.docno[pairs]),
+        indptr=frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)),
+        run=frozen(pool.run[entry]),
+        rank=frozen(pool.rank[entry]),
+        score=None if pool.score is None else frozen(pool.score[entry]),
+        other=None if pool.other is None else frozen(pool.other[pairs]),
+        other_rank=None if pool.other_rank is None else frozen(pool.other_rank[entry]),
+    )
+    return some, pairs

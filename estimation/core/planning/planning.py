@@ -207,6 +207,13 @@ def expected_covariances(
     return np.stack(covariances), moves.products(prior.second_moment)
 
 
+def value_products(
+    pool: Pool, *, measure: Measure, prior: Prior, max_grade: int | None = None
+) -> FloatArray:
+    """Return sum_i s2_i w_ij w_il over all pairs, what values vary by, shape (k, k)."""
+    return _Moves.of(pool, measure, prior, max_grade).products(prior.second_moment)
+
+
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
     """Return the largest value that every run can have, whatever is found, shape (k,).
 

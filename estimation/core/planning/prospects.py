@@ -41,7 +41,7 @@ from .planning import expected_covariances, half_width_curve
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
@@ -106,9 +106,7 @@ def reached_by_budget(
         As `planning.half_width_curve`.
     """
     check_confidence(confidence)
-    grid = _grid(design, costs)
-    budgets = np.union1d(grid, [min(max(float(design.budget), 1.0), grid[-1])])
-    grid = budgets if budgets[0] < grid[0] else grid
+    budgets, grid = budgets_of(design, costs)
     beliefs = prior, _plentiful(prior, measure, max_grade)
     about = {"measure": measure, "max_grade": max_grade}
     reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
@@ -131,24 +129,63 @@ def reached_by_budget(
         for each in beliefs
     ]
     most, least = (
-        np.array(
-            [
-                _decided(each, products, spread, reachable=reachable, error=1.0 - confidence)
-                for each in covariances
-            ]
-        )
-        for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
+        decided_by_budget(*each, spread, reachable=reachable, error=1.0 - confidence)
+        for spread, each in zip(SPREADS[::-1], seen, strict=True)
     )
-    least = _before_nearly_all(design, steps, least)
+    shares = shares_of(before_nearly_all(design, steps, least), most, worked_out, grid, budgets)
+    counted = {"costs": costs, "work": work, "besides": besides}
+    return table_of(design, budgets, widths, shares, **counted)  # type: ignore[arg-type]
+
+
+def budgets_of(design: Design, costs: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the budgets of a table, and those of them that have nothing to do with the design's.
+
+    Where its own is below all others, it is one of both.
+    """
+    grid = _grid(design, costs)
+    budgets = np.union1d(grid, [min(max(float(design.budget), 1.0), grid[-1])])
+    return budgets, budgets if budgets[0] < grid[0] else grid
+
+
+def shares_of(
+    least: FloatArray,
+    most: FloatArray,
+    worked_out: FloatArray,
+    grid: FloatArray,
+    budgets: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return what is decided at least and most, and the chances of the best two, by budget.
+
+    Parameters
+    ----------
+    least, most : ndarray of float64, shape (m, 2)
+        As `decided_by_budget` has them at the budgets that are `worked_out`, shape (m,).
+    grid, budgets : ndarray of float64
+        See `budgets_of`.
+    """
     risen = np.maximum.accumulate(np.concatenate([least, most], axis=1), axis=0)
     normal = special.ndtri(np.clip(risen, NEVER, 1.0 - NEVER))
     if len(worked_out) > 1:
-        normal = PchipInterpolator(np.log(worked_out), normal)(np.log(grid))
+        places = np.log(np.clip(grid, worked_out[0], worked_out[-1]))
+        normal = PchipInterpolator(np.log(worked_out), normal)(places)
     between = np.round(special.ndtr(normal), DIGITS)
     decided_least, best_least, decided_most, best_most = (
         np.interp(budgets, grid, each) for each in between.T
     )
-    shares = decided_least, decided_most, best_least, best_most
+    return decided_least, decided_most, best_least, best_most
+
+
+def table_of(
+    design: Design,
+    budgets: FloatArray,
+    widths: Sequence[FloatArray],
+    shares: Sequence[FloatArray],
+    *,
+    costs: FloatArray | None,
+    work: FloatArray | None,
+    besides: Callable[[FloatArray, float], float] | None,
+) -> ReachedByBudget:
+    """Put a table together from what is reached, and what it takes by the design."""
     chances = map(design.new_after, design.steps_for(budgets.tolist(), costs=costs).tolist())
     works, pairs = zip(
         *(
@@ -202,7 +239,7 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
     return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
 
 
-def _before_nearly_all(design: Design, steps: FloatArray, shares: FloatArray) -> FloatArray:
+def before_nearly_all(design: Design, steps: FloatArray, shares: FloatArray) -> FloatArray:
     """Shares, by rows, that rise no more where few documents, if missed, make up the differences.
 
     How few there are is not known beforehand (`missed.Missed`); with everything judged it no
@@ -233,6 +270,34 @@ def _worth(
 ) -> float:
     more = 0.0 if besides is None else besides(chance, budget)
     return float(chance.sum() if work is None else np.sum(chance * work)) + more
+
+
+def decided_by_budget(
+    covariances: Iterable[FloatArray],
+    products: FloatArray,
+    spread: float,
+    *,
+    reachable: BoolArray,
+    error: float,
+) -> FloatArray:
+    """Return what is decided, and the chance of the best two, (m, 2), for m covariances, (k, k).
+
+    Parameters
+    ----------
+    covariances : iterable of ndarray of float64, shape (k, k)
+    products : ndarray of float64, shape (k, k)
+        What values vary by, as `planning.value_products` has it.
+    spread : float
+        How many times that differences of values are spread.
+    reachable : ndarray of bool, shape (k,)
+        Whose values the design reaches.
+    error : float
+        Of all verdicts together.
+    """
+    told = (
+        _decided(each, products, spread, reachable=reachable, error=error) for each in covariances
+    )
+    return np.array(list(told))
 
 
 def _decided(

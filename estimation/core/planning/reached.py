@@ -32,7 +32,8 @@ class Reached:
         Distinct pairs to be judged, as expected; or what they count for as work.
     half_width, half_width_most : float
         Of the interval of the middle one of the runs whose values the sample supports: as the prior
-        expects, and if much more is relevant. Infinite where it supports none.
+        expects, and if much more is relevant; of a round that learns, in the kindest of the worlds
+        in which it was played, and in the other ones. Infinite where it supports none.
     decided_least, decided_most : float
         Share of the differences between two runs that have a verdict: between these.
     best_least, best_most : float
@@ -59,7 +60,7 @@ class Answer:
     Attributes
     ----------
     hoped : float or None
-        Enough if all is as the prior expects; None: not even with the whole pool judged.
+        Enough if all is as the prior expects, or at best; None: not even the whole pool is.
     careful : float or None
         Enough as well if it is not.
     """

@@ -1,0 +1,279 @@
+"""What the budgets of an adaptive round reach before anything is judged: played, as ranges.
+
+An adaptive round learns from its batches, and what it learns hangs on what will be found. So it is
+played (`played`) in worlds that public collections span (`worlds`): with few relevant documents and
+with many, and where grades are predicted, with predictions that tell something and that tell
+nothing. What is told is between the worlds. The wide end is the careful one.
+
+Half widths are those of the product's own intervals after the batches of the played rounds. Between
+these, before the first and after the last, they fall as those of the design alone would, but for a
+factor that changes by a power of the budget. Verdicts are those of `prospects`, by the
+covariances that the played rounds estimate, and by differences that are spread as there. A world
+that has its grades drawn once has them right to a few percent for sums of gains, and to a quarter
+for ratios of few finds, which is less than worlds differ by.
+
+Why this biases nothing: a budget is chosen by it before anything is drawn, from pool, design and
+predictions. No judgment has a part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from ..arrays import check_confidence, frozen
+from ..data.restriction import of_topics
+from ..inference.out_of_reach import OutOfReach
+from ..sampling.priors import Prior
+from .planning import largest_values, value_products
+from .played import play
+from .prospects import (
+    SPREADS,
+    before_nearly_all,
+    budgets_of,
+    decided_by_budget,
+    shares_of,
+    table_of,
+)
+from .worlds import drawn_grades, worlds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..rounds.adaptive.state import AdaptivePlan
+    from .played import Played
+    from .reached import ReachedByBudget
+
+LEAST_BATCHES, LEAST_PAIRS = 2, 60.0
+"""Of a round that learns: with fewer, what it reaches is that of its design."""
+DRAWN = 2  # grades of each world
+MOST_PLAYED, LEAST_TOPICS = 200_000, 6
+"""Entries of a pool that is played whole; of a larger one some topics are, which learn less."""
+BEFORE = 2  # budgets below those that are played, for which verdicts are worked out
+NEXT_TO_NOTHING = 1e-9
+
+
+def learns(plan: AdaptivePlan) -> bool:
+    """Whether a round of this plan can learn enough to be played."""
+    design = plan.design
+    return design.batches >= LEAST_BATCHES and float(design.payable.sum()) >= LEAST_PAIRS
+
+
+@dataclass(frozen=True, eq=False)
+class LearningProspects:
+    """An adaptive round played in worlds.
+
+    Attributes
+    ----------
+    pool, plan : Pool, AdaptivePlan
+    measures : tuple of Measure
+        That are told of, that of the goal first.
+    played : tuple of Played
+        One for each world, all with the same budgets.
+    products : tuple of ndarray of float64, shape (k, k) each
+        What values vary by there, by the first measure.
+    confidence : float
+        Of intervals, and of all verdicts together.
+    """
+
+    pool: Pool
+    plan: AdaptivePlan
+    measures: tuple[Measure, ...]
+    played: tuple[Played, ...]
+    products: tuple[FloatArray, ...]
+    confidence: float = 0.95
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        plan: AdaptivePlan,
+        *,
+        measures: Sequence[Measure],
+    ) -> LearningProspects:
+        """Play them.
+
+        Raises
+        ------
+        ValueError
+            If the plan is of another pool, or does not learn (`learns`).
+        """
+        if not learns(plan):
+            raise ValueError("a plan that learns has two batches and 60 pairs or more")
+        some, of_some = _some_topics(pool, plan)
+        frame, best = of_some.frame(some), plan.max_grade
+        budget = _payable(plan) / _payable(of_some)
+        topics = len(some.topics) / len(pool.topics)
+        played, products = [], []
+        for world in worlds_of(predicted=plan.predicted is not None):
+            grades = [drawn_grades(frame, world, number=each) for each in range(DRAWN)]
+            found = play(some, of_some, grades, measures=measures)
+            played.append(found.scaled(budget=budget, variance=topics))
+            drawn = _as_drawn(measures[0], grades[0])
+            moved = value_products(some, measure=measures[0], prior=drawn, max_grade=best)
+            products.append(topics * moved)
+        return cls(pool, plan, tuple(measures), tuple(played), tuple(products))
+
+    def half_widths(self, measure: Measure, budgets: Sequence[float]) -> FloatArray:
+        """Return half widths between the worlds, shape (2, n, k): the narrow and the wide ones.
+
+        Infinite for runs with weight on pairs that the design cannot sample, and where nothing is
+        known of a run in a world, however much is judged.
+        """
+        at = self.measures.index(measure)
+        by_world = [
+            self._between(each.half_width[at], np.asarray(budgets, dtype=np.float64))
+            for each in self.played
+        ]
+        highest = np.where(self._reachable(measure), self._largest(measure) / 2.0, np.inf)
+        missed = ~self._reachable(measure)
+        found = np.stack([np.min(by_world, axis=0), np.max(by_world, axis=0)])
+        return np.where(missed, np.inf, np.minimum(found, highest))
+
+    def differences(self, measure: Measure, budget: float) -> tuple[float, float]:
+        """Return the half width of the middle difference, the narrow and the wide one."""
+        at, quantile = self.measures.index(measure), special.ndtri(0.5 + self.confidence / 2.0)
+        found = [
+            float(self._between(each.difference[at][:, None], np.array([float(budget)]))[0, 0])
+            for each in self.played
+        ]
+        return quantile * min(found), quantile * max(found)
+
+    def reached(
+        self,
+        *,
+        work: FloatArray | None = None,
+        besides: Callable[[FloatArray, float], float] | None = None,
+    ) -> ReachedByBudget:
+        """Foretell what any budget reaches; see `prospects.reached_by_budget`.
+
+        What is said of a budget is the same whichever budget the design has, as long as it has as
+        many batches.
+        """
+        check_confidence(self.confidence)
+        design, costs = self.plan.design, self.plan.costs
+        budgets, grid = budgets_of(design, costs)
+        reachable = self._reachable(self.measures[0])
+        known = reachable if reachable.any() else np.ones_like(reachable)
+        narrow, wide = self._middle(known, budgets)
+        nodes, played = self._nodes(grid[0]), self.played
+        steps = design.steps_for(nodes.tolist(), costs=costs)
+        error = 1.0 - self.confidence
+        least, most = (
+            [
+                decided_by_budget(
+                    self._covariances(each, nodes),
+                    products,
+                    spread,
+                    reachable=reachable,
+                    error=error,
+                )
+                for each, products in zip(played, self.products, strict=True)
+            ]
+            for spread in SPREADS
+        )
+        fewest = before_nearly_all(design, steps, np.min(least, axis=0))
+        shares = shares_of(fewest, np.max(most, axis=0), nodes, grid, budgets)
+        return table_of(
+            design, budgets, (narrow, wide), shares, costs=costs, work=work, besides=besides
+        )
+
+    def _nodes(self, first: float) -> FloatArray:
+        """Budgets for which verdicts are worked out: some, the played ones, and the whole."""
+        played = self.played[0].budgets
+        before = np.geomspace(min(first, played[0]), played[0], BEFORE + 1)[:-1]
+        return np.concatenate([before[before < played[0]], played, [self.whole]])
+
+    def _covariances(self, played: Played, nodes: FloatArray) -> list[FloatArray]:
+        """The covariance at each node: before what was played as much more as there is less."""
+        first, missing = played.budgets[0], len(nodes) - len(played.budgets) - 1
+        before = [played.covariance[0] * first / node for node in nodes[:missing].tolist()]
+        return [*before, *played.covariance, np.zeros_like(played.covariance[0])]
+
+    def _middle(self, known: BoolArray, budgets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The half width of the middle run in the kindest and in the other worlds, (n,) each."""
+        highest = self._largest(self.measures[0])[known] / 2.0
+        found = []
+        for each in self.played:
+            middle = np.median(each.half_width[0][:, known], axis=1)
+            between = self._between(middle[:, None], budgets)[:, 0]
+            found.append(np.minimum(between, np.median(highest)))
+        return np.min(found, axis=0), np.max(found, axis=0)
+
+    @property
+    def whole(self) -> float:
+        """The budget that judges everything."""
+        return _payable(self.plan)
+
+    def _between(self, widths: FloatArray, budgets: FloatArray) -> FloatArray:
+        """Widths, (m, c), at the budgets that were played, as they are at n others, (n, c).
+
+        No width is below that of a larger budget.
+        """
+        nodes = self.played[0].budgets
+        falling = np.maximum.accumulate(widths[::-1], axis=0)[::-1]
+        before, at = self._alone(nodes), self._alone(budgets)
+        with np.errstate(divide="ignore"):
+            times = np.log(falling / before[:, None])
+        places, logs = np.log(nodes), np.log(budgets)
+        columns = [np.exp(np.interp(logs, places, each)) for each in times.T]
+        known = np.isfinite(widths).all(axis=0)
+        return np.where(known, at[:, None] * np.stack(columns, axis=1), np.inf)
+
+    def _alone(self, budgets: FloatArray) -> FloatArray:
+        """What the design alone would leave of errors by the goal, in some unit, (n,)."""
+        design = self.plan.design
+        steps = design.steps_for(budgets.tolist(), costs=self.plan.costs)
+        size = design.size[design.eligible]
+        chances = (design.inclusion_after(step)[design.eligible] for step in steps.tolist())
+        return np.array([np.sqrt(np.sum(size**2 * (1.0 - each) / each)) for each in chances])
+
+    def _reachable(self, measure: Measure) -> BoolArray:
+        support = OutOfReach.of(self.pool, self.plan.design.eligible).support(measure)
+        return np.asarray(support == 1.0)
+
+    def _largest(self, measure: Measure) -> FloatArray:
+        best = self.plan.max_grade
+        of_gain = measure.family == "gain"
+        return largest_values(
+            self.pool, measure, best=measure.max_utility(best) if of_gain else best
+        )
+
+
+def _payable(plan: AdaptivePlan) -> float:
+    """What all pairs cost that can be judged."""
+    payable = plan.design.payable
+    return float(payable.sum() if plan.costs is None else np.sum(payable * plan.costs))
+
+
+def _some_topics(pool: Pool, plan: AdaptivePlan) -> tuple[Pool, AdaptivePlan]:
+    """The pool of so many topics, evenly spread, that it may be played, and the plan for it."""
+    topics = len(pool.topics)
+    most = max(LEAST_TOPICS, int(topics * MOST_PLAYED / max(len(pool.run), 1)))
+    if most >= topics:
+        return pool, plan
+    places = np.linspace(0, topics - 1, most).astype(np.int64)
+    some, pairs = of_topics(pool, np.unique(places))
+    size = plan.design.size[pairs]
+    if not size.sum() > 0.0 or np.count_nonzero(size) < LEAST_PAIRS:
+        return pool, plan
+    design = replace(
+        plan.design, size=frozen(size / size.sum()), pool_digest=some.digest, belief=None
+    )
+    costs, predicted = (
+        None if each is None else each[pairs] for each in (plan.costs, plan.predicted)
+    )
+    return some, replace(plan, design=design, costs=costs, predicted=predicted)
+
+
+def _as_drawn(measure: Measure, grades: IntArray) -> Prior:
+    """What is believed of utilities where they are known."""
+    utility = measure.utilities(grades)
+    known = np.maximum(utility, NEXT_TO_NOTHING * max(float(utility.max(initial=0.0)), 1.0))
+    return Prior("constant", known, known**2)

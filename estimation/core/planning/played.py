@@ -1,0 +1,228 @@
+"""An adaptive round played in a world: what it comes to know, by how much it has judged.
+
+What an adaptive round brings hangs on what it learns, so its own code plans, draws and estimates,
+on grades that a world has drawn (`worlds`). One round tells of all budgets: its batches grow, each
+ending with twice as many judged pairs as the one before, and after each of them it is estimated as
+if it ended there. On three public collections, with 100 to 2 000 pairs by DCG@10, P@10 and AP, half
+widths after such a prefix were .94 to 1.23 times those of rounds of ten equal batches, 1.02 in the
+middle; for goals of two runs .80 to 1.12. More batches than ten bring nothing, five lose up to .06,
+but three up to .20 and two up to .26: rounds of so few are played as they are, one for each budget.
+
+Why this biases nothing: nothing of it is served to anybody, and seeds of rounds have no part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from ..arrays import FloatArray, frozen
+from ..data.labels import LabelRows
+from ..inference.intervals import difference_variances
+from ..rounds.adaptive.rounds import AdaptiveRound
+from ..rounds.evaluation import evaluate
+from ..sampling.designs import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..arrays import IntArray
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..rounds.adaptive.state import AdaptivePlan
+    from ..rounds.results import MeasureResult
+    from ..sampling.goals import Goal
+
+GROWTH = 2.0
+FIRST, LAST = 20.0, 0.7  # judged pairs in the first batch, and the share of the pool in all
+LEAST = 4  # batches, however small the pool is
+SKIPPED = 2  # batches by which next to nothing is known
+MANY_BATCHES = 5  # of a round that learns as well from batches that grow
+CONFIDENCE = 0.975  # one-sided, of the intervals of a round
+TWICE = 1000.0  # judged pairs up to which chance tells as much, so that two rounds are played
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Growing(Design):
+    """A design whose batches are not of one size.
+
+    Attributes
+    ----------
+    ends : ndarray of float64, shape (B,)
+        What may be spent by the end of each batch.
+    """
+
+    ends: FloatArray = field(default_factory=lambda: frozen(np.zeros(0)))
+
+    @property
+    def spending(self) -> FloatArray:
+        """What may be spent, as expected, by the end of each batch, shape (B,)."""
+        return self.ends
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What a round came to know after each of n numbers of judged pairs.
+
+    Attributes
+    ----------
+    budgets : ndarray of float64, shape (n,)
+        Ascending, in the unit of the design.
+    half_width : tuple of ndarray of float64, shape (n, k) each
+        Of the intervals of values, by measure; infinite where there is none.
+    difference : tuple of ndarray of float64, shape (n,) each
+        Standard error of the middle difference, by measure, or of that of a goal of two runs.
+    covariance : ndarray of float64, shape (n, k, k)
+        Of the estimates by the first measure, as far as intervals of values are apart.
+    """
+
+    budgets: FloatArray
+    half_width: tuple[FloatArray, ...]
+    difference: tuple[FloatArray, ...]
+    covariance: FloatArray
+
+    def scaled(self, *, budget: float, variance: float) -> Played:
+        """Return the same of more topics: so many times the budget, with that part of variances."""
+        root = float(np.sqrt(variance))
+        return Played(
+            self.budgets * budget,
+            tuple(each * root for each in self.half_width),
+            tuple(each * root for each in self.difference),
+            self.covariance * variance,
+        )
+
+
+def play(
+    pool: Pool, plan: AdaptivePlan, grades: Sequence[IntArray], *, measures: Sequence[Measure]
+) -> Played:
+    """Play a round to the end of most of its pool, and others as far as chance tells much.
+
+    Parameters
+    ----------
+    pool : Pool
+    plan : AdaptivePlan
+        Its budget has no influence; how many batches it has does.
+    grades : sequence of ndarray of int64, shape (N,) each
+        For each round, which are told of by their mean. The first is played to its end.
+    measures : sequence of Measure
+        That are told of.
+    """
+    ends = growing(plan)
+    nodes = ends[SKIPPED:]
+    short = SKIPPED + int(np.searchsorted(_pairs_of(plan, nodes), TWICE, side="right"))
+    rounds = [
+        _told(pool, plan, ends[: short if number else len(ends)], each, measures, number)
+        for number, each in enumerate(grades)
+        if not number or short > SKIPPED
+    ]
+    return _mean(nodes, rounds)
+
+
+def _told(
+    pool: Pool,
+    plan: AdaptivePlan,
+    ends: FloatArray,
+    grades: IntArray,
+    measures: Sequence[Measure],
+    number: int,
+) -> Played:
+    """What is known with each budget but the first ones."""
+    seed, told = f"played {number}", []
+    for design, prefixes in _rounds(plan, ends):
+        drawn = AdaptiveRound.begin(pool, replace(plan, design=design), seed=seed)
+        while drawn.planned < drawn.batches:
+            drawn = drawn.extended(pool, labels=_labels(drawn, grades))
+        asked = {"labels": _labels(drawn, grades), "max_grade": plan.max_grade}
+        for batches in prefixes:
+            found = evaluate(pool, drawn, measures=measures, batches=batches, **asked)  # type: ignore[arg-type]
+            told.append(found.results)
+    by_measure = list(zip(*told, strict=True))
+    return Played(
+        ends[SKIPPED:],
+        tuple(np.stack([_half_width(each) for each in some]) for some in by_measure),
+        tuple(np.array([_difference(each, plan.goal) for each in some]) for some in by_measure),
+        np.stack([_allowed(each) for each in by_measure[0]]),
+    )
+
+
+def _rounds(plan: AdaptivePlan, ends: FloatArray) -> Iterator[tuple[Growing, range]]:
+    """The rounds that tell of all budgets but the first ones, and after which batches they do."""
+    batches = plan.design.batches
+    if batches >= MANY_BATCHES:
+        yield _ending(plan, ends), range(SKIPPED + 1, len(ends) + 1)
+        return
+    for end in ends[SKIPPED:].tolist():
+        yield _ending(plan, end * np.arange(1, batches + 1) / batches), range(batches, batches + 1)
+
+
+def _mean(ends: FloatArray, rounds: Sequence[Played]) -> Played:
+    """What rounds tell together, as far as each goes."""
+
+    def mean(parts: Sequence[FloatArray]) -> FloatArray:
+        found = parts[0].copy()
+        for at in range(max((len(each) for each in parts[1:]), default=0)):
+            found[at] = np.mean([each[at] for each in parts if at < len(each)], axis=0)
+        return found
+
+    return Played(
+        ends,
+        tuple(map(mean, zip(*(each.half_width for each in rounds), strict=True))),
+        tuple(map(mean, zip(*(each.difference for each in rounds), strict=True))),
+        mean([each.covariance for each in rounds]),
+    )
+
+
+def growing(plan: AdaptivePlan) -> FloatArray:
+    """Return what is spent by the end of batches that grow, up to `LAST` of what can be judged."""
+    design = plan.design
+    payable = design.payable if plan.costs is None else design.payable * plan.costs
+    whole, pairs = float(payable.sum()), float(design.payable.sum())
+    number = max(LEAST, int(np.log2(LAST * pairs / FIRST) / np.log2(GROWTH)) + 1)
+    return np.asarray(LAST * whole / GROWTH ** np.arange(number - 1.0, -1.0, -1.0))
+
+
+def _ending(plan: AdaptivePlan, ends: FloatArray) -> Growing:
+    """The design of the plan with these batches."""
+    steps = plan.design.steps_for(ends.tolist(), costs=plan.costs)
+    given = {each.name: getattr(plan.design, each.name) for each in fields(Design)}
+    own = {"budget": float(ends[-1]), "batch_size": float(ends[0]), "steps": frozen(steps)}
+    return Growing(**(given | own), ends=frozen(ends))
+
+
+def _labels(drawn: AdaptiveRound, grades: IntArray) -> LabelRows:
+    return LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
+
+
+def _half_width(found: MeasureResult) -> FloatArray:
+    """Of every run; of one of which nothing is known as far as its value may lie."""
+    width = found.estimate.half_width
+    return np.where(np.isfinite(width), width, np.inf)
+
+
+def _allowed(found: MeasureResult) -> FloatArray:
+    """The covariance, with what intervals allow for besides in the same proportion."""
+    estimate, half_width = found.estimate, _half_width(found)
+    normal = special.ndtri(CONFIDENCE) * estimate.se
+    some = np.isfinite(half_width) & (normal > 0.0)
+    more = float(np.median(half_width[some] / normal[some])) if some.any() else 1.0
+    return np.asarray(estimate.covariance * max(more, 1.0) ** 2)
+
+
+def _pairs_of(plan: AdaptivePlan, ends: FloatArray) -> FloatArray:
+    """How many pairs budgets pay for, about."""
+    return ends if plan.costs is None else ends / float(plan.costs.mean())
+
+
+def _difference(found: MeasureResult, goal: Goal) -> float:
+    """The standard error of the middle difference, or of that of a goal of two runs."""
+    runs = len(found.runs)
+    if runs < 2:
+        return np.inf
+    variance = difference_variances(found.estimate.covariance)
+    if len(asked := goal.all_runs) == 2:
+        first, second = (found.runs.index(tag) for tag in asked)
+        return float(np.sqrt(variance[first, second]))
+    return float(np.sqrt(np.median(variance[np.triu_indices(runs, 1)])))
