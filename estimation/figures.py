@@ -456,11 +456,18 @@ def _measure_preview(found: Mapping[str, Any]) -> MeasurePreview:
     widths.sort(key=lambda line: (line[1] is None, line[1] or 0.0, line[0]))
     digits = common_decimals(width for _, width in widths if width is not None)
     forest = forests.widths_forest(widths, measure=found["measure"])
-    shown = [number(width, digits) for _, width in widths]
+    at_best = {line["run"]: line.get("half_width_least") for line in found["half_widths"]}
+    shown = [_range(at_best[run], width, digits) for run, width in widths]
     return MeasurePreview(
         measure=found["measure"],
         forest=forest,
         lines=[WidthLine(*line) for line in zip(forest.rows, shown, strict=True)],
         middle=shown[len(shown) // 2],
-        difference=number(found["difference"], digits),
+        difference=_range(found.get("difference_least"), found["difference"], digits),
     )
+
+
+def _range(least: float | None, most: float | None, digits: int) -> str:
+    """Both ends, of a round of which it was played what it learns; else one number."""
+    low, high = number(most if least is None else least, digits), number(most, digits)
+    return high if low == high else f"{low} to {high}"

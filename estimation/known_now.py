@@ -13,6 +13,7 @@ from estimation.core.planning.reached import ReachedByBudget
 from estimation.models import Estimate, Round
 from estimation.scales import decimals, label, plus_minus
 from estimation.selectors import latest_estimates, measures_of, rounds_of
+from estimation.unknown import hoped_if
 
 ROUNDING = 1e-6
 
@@ -74,13 +75,17 @@ def less_than_known(row: Round, known: KnownNow | None, table: ReachedByBudget) 
     is_less = here.half_width > known.half_width
     says = (
         f"Less than round {known.round} knows now" if is_less
-        else f"Maybe less than round {known.round} knows now, if much more is relevant than found"
+        else f"Maybe less than round {known.round} knows now{_careful_if(row)}"
     )  # fmt: skip
     came = plus_minus(low if low == high else f"{low} to {high}")
     return (
         f"{says}: {known.width} for the middle run there, {came} here. {_why(row)}"
         f"{_from(row, table, known.half_width)}"
     )
+
+
+def _careful_if(row: Round) -> str:
+    return "" if row.preview.get("learns") else ", if much more is relevant than found"
 
 
 def _is_of_a_part(row: Round) -> bool:
@@ -105,7 +110,7 @@ def _from(row: Round, table: ReachedByBudget, half_width: float) -> str:
     hoped = math.ceil(answer.hoped - ROUNDING)
     if answer.careful is None:
         enough = row.in_units(hoped)
-        return f"From about {enough} on it is as narrow, if all is as the prior expects."
+        return f"From about {enough} on it is as narrow, {hoped_if(row.preview)}."
     careful = math.ceil(answer.careful - ROUNDING)
     many = row.in_units(careful)
     if hoped != careful:

@@ -19,6 +19,7 @@ from estimation.scales import (
     label,
     plus_minus,
 )
+from estimation.unknown import hoped_if
 from judging.models import Campaign
 
 ROWS = 14
@@ -78,6 +79,18 @@ class ReachedLine:
 
 
 @dataclass(frozen=True)
+class RangeWords:
+    """What both ends of half widths are called."""
+
+    hoped: str
+    careful: str
+
+
+EXPECTED = RangeWords("as the prior expects", "if much more is relevant")
+LEARNING = RangeWords("at best, as it was played", "at worst, as it was played")
+
+
+@dataclass(frozen=True)
 class Dot:
     """The chosen budget: ``x`` in percent, ``y`` in pixels."""
 
@@ -97,6 +110,7 @@ class ReachFigure:
     budget: int
     table: ReachedByBudget
     chosen: ReachedLine
+    words: RangeWords
     scale: str
     hours: str
     cost: str
@@ -140,7 +154,8 @@ def reach_figure(
     top = from_zero(each.half_width_most for each in known).high
     runs = len(preview["measures"][0]["half_widths"])
     every = max(1, math.ceil(len(table.lines) / ROWS))
-    widths, chances = _charts(table, known, measure, budget)
+    words = LEARNING if preview.get("learns") else EXPECTED
+    widths, chances = _charts(table, known, measure, budget, words)
     share = _lonely_share(preview)
     scale = preview.get("scale_end")
     facts = {
@@ -149,7 +164,7 @@ def reach_figure(
         "hourCost": work.campaign.hour_cost, "currency": work.campaign.currency,
         "across": [_ends(known), _ends(table.lines)],
         "perDay": calendar.per_day, "hoursADay": HOURS_A_DAY * max(1, calendar.people),
-        "lonely": share,
+        "lonely": share, "hoped": hoped_if(preview),
         "whole": math.ceil(ends[1]),
         "draws": math.ceil(ends[1]) if work.again else 0,
     }  # fmt: skip
@@ -159,6 +174,7 @@ def reach_figure(
         budget=min(budget, math.ceil(ends[1])),
         table=table,
         chosen=_line(here, digits, runs),
+        words=words,
         scale="" if not scale else label(scale, max(0, min(digits, 2))),
         hours=in_hours(hours),
         cost=work.campaign.cost_of(hours),
@@ -248,12 +264,12 @@ def _fields(here: Reached, digits: int, hours: float, runs: int) -> dict[str, st
 
 
 def _charts(
-    table: ReachedByBudget, known: Sequence[Reached], measure: str, budget: int
+    table: ReachedByBudget, known: Sequence[Reached], measure: str, budget: int, words: RangeWords
 ) -> tuple[LineChart, LineChart]:
     widths = lines(
         [
-            ("if much more is relevant", "early", _of(known, "half_width_most")),
-            ("as the prior expects", "came", _of(known, "half_width")),
+            (words.careful, "early", _of(known, "half_width_most")),
+            (words.hoped, "came", _of(known, "half_width")),
         ],
         title="Half width against budget",
         description=f"Expected half width of {measure} of the middle run, between two lines.",

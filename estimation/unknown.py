@@ -5,8 +5,9 @@ here. What is not known is decided in `estimation.core.inference.unknown`.
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.kinds import MeasureError
@@ -23,6 +24,11 @@ FURTHER = "Further batches, or a new round with a larger budget, would tell."
 ANEW = "A new round with a larger budget would tell."
 OUT_OF_THE_RACE = "few judgments go to runs that are behind in the race for the best."
 LATER = "too few documents of runs that joined after the draw were judged. A new round would tell."
+
+
+def hoped_if(preview: Mapping[str, Any]) -> str:
+    """On what condition the hoped end of a range comes that a preview tells."""
+    return "at best" if preview.get("learns") else "if all is as the prior expects"
 
 
 def name_of(reason: int) -> str | None:

@@ -108,7 +108,8 @@ class RoundDetailRow(RoundRow):
 
     preview = serializers.DictField(
         help_text="What the design would buy; empty until worked out. Its design names the choices "
-        "and the material that it was worked out for."
+        "and the material that it was worked out for. Of a round that learns its half widths and "
+        "difference are the wide ends of ranges, beside half_width_least and difference_least."
     )
 
 
@@ -239,8 +240,15 @@ class ReachedRow(Row):
         help_text="Distinct pairs, or documents of average length, and the reading of topics, as "
         "many as take as long."
     )
-    half_width = Number(allow_null=True, help_text="Of the middle run, as the prior expects.")
-    half_width_most = Number(allow_null=True, help_text="The same if much more is relevant.")
+    half_width = Number(
+        allow_null=True,
+        help_text="Of the middle run, as the prior expects; of a round that learns, "
+        "the narrowest that was played.",
+    )
+    half_width_most = Number(
+        allow_null=True,
+        help_text="The same if much more is relevant; of a round that learns, the widest.",
+    )
     decided_least = Number(help_text="Share of the differences between two runs, at least …")
     decided_most = Number(help_text="… and at most.")
     best_least = Number(help_text="Chance that the best two runs are told apart, at least …")
@@ -262,7 +270,9 @@ class ReachRow(Row):
     target = CharField(allow_null=True)
     wanted = Number(allow_null=True)
     hoped = IntegerField(
-        allow_null=True, help_text="Enough if all is as the prior expects; null: out of reach."
+        allow_null=True,
+        help_text="Enough if all is as the prior expects, or at best for a round that learns; "
+        "null: out of reach.",
     )
     careful = IntegerField(
         allow_null=True, help_text="Enough as well if much more is relevant, or runs differ less."

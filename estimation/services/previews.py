@@ -1,7 +1,6 @@
 """What a drafted round would buy, worked out by the worker before anything is drawn."""
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from estimation.core.arrays import FloatArray
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
 from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
+from estimation.core.planning.learning import learns
 from estimation.core.planning.planning import (
     expected_half_widths,
     half_width_curve,
@@ -33,7 +33,7 @@ from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.core.sampling.top_up import Union
 from estimation.models import Round
 from estimation.plans import NAMED
-from estimation.services import choices, designing, finite, together, topping
+from estimation.services import choices, designing, expected_widths, finite, together, topping
 from estimation.services.costs import costs_of
 from estimation.services.reaching import hours_each
 from estimation.services.sittings import as_judged, hours_of, sittings_of, whole_topics
@@ -41,7 +41,6 @@ from judging.errors import UserError
 from judging.selectors import documents
 from judging.services import jobs
 
-CURVE_POINTS = 12
 WORTH_SAYING = 0.95
 """Of the error now: the most that another split of the labels must have to be told."""
 
@@ -69,17 +68,18 @@ def _preview(row: Round) -> dict[str, Any]:
     _, pool = designing.pool_for(row)
     costs = costs_of(row, pool)
     design = designing.design_at(row, pool, costs)
-    learns = isinstance(design, AdaptivePlan)
-    if isinstance(design, AdaptivePlan):
-        design = unlearned(design)  # what it buys if nothing is learned from the judgments
+    plan = design if isinstance(design, AdaptivePlan) else None
+    design = design if plan is None else unlearned(plan)
     if isinstance(design, QueryDesign):
         promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):
         promised = _of_active(row, pool, design)
-    else:
+    elif plan is None or not learns(plan):
         promised = _of_pairs(row, pool, design, costs)
-        if learns:  # nobody knows yet what later batches let a judgment count for
+        if plan is not None:
             promised["largest"] = None
+    else:
+        promised = _drawn(row, pool, design, costs) | expected_widths.of_learning(row, pool, plan)
     labels = promised["expected_pairs"] * row.labels_each
     sittings = promised.pop("sittings")
     return {
@@ -147,7 +147,8 @@ def _is_census(pool: Pool, design: AnyDesign) -> bool:
     return design.budget >= len(pool) if isinstance(design, ActivePlan) else design.is_census
 
 
-def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
+def _drawn(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
+    """What is drawn and what it takes, by the design."""
     inclusion = design.new_after(design.step())
     return {
         "sittings": sittings_of(row, pool, inclusion, batches=design.batches),
@@ -156,6 +157,11 @@ def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) 
         "judged_already": _judged_already(row, pool, inclusion),
         "expected_cost": None if costs is None else float(np.sum(inclusion * costs)),
         "pairs_per_topic": _per_topic(pool, inclusion),
+    }
+
+
+def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
+    return _drawn(row, pool, design, costs) | {
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
         "curve": _curve(row, pool, design, costs),
         "reached": _reached(row, pool, design, costs),
@@ -176,7 +182,7 @@ def _of_topics(
         expected_query_half_widths, pool, design, model=designing.grade_model_of(row, pool)
     )
     judged = np.where(needed, inclusion[pool.topic], 0.0)
-    budgets = _budgets(row, float(design.cost.sum()))
+    budgets = expected_widths.budgets(row, float(design.cost.sum()))
     curve = predict(measure=design.measure, budgets=budgets)
     return {
         "sittings": whole_topics(row, inclusion),
@@ -186,10 +192,12 @@ def _of_topics(
         "expected_cost": None if costs is None else float(np.sum(inclusion * design.cost)),
         "pairs_per_topic": _per_topic(pool, judged),
         "measures": [
-            _widths(measure, design.runs, predict(measure=measure, budgets=[row.budget])[0])
+            expected_widths.widths(
+                measure, design.runs, predict(measure=measure, budgets=[row.budget])[0]
+            )
             for measure in designing.measures_of(row)
         ],
-        "curve": _points(budgets, curve),
+        "curve": expected_widths.points(budgets, curve),
         "largest": None,
     }
 
@@ -260,20 +268,7 @@ def _measure(row: Round, pool: Pool, design: Design, measure: Measure) -> dict[s
     )
     differences = precision.difference_half_width[np.triu_indices(len(pool.runs), 1)]
     median = float(np.median(differences)) if len(differences) else np.inf
-    return _widths(measure, precision.runs, precision.half_width, difference=median)
-
-
-def _widths(
-    measure: Measure, runs: Sequence[str], half_widths: np.ndarray, *, difference: float = np.inf
-) -> dict[str, Any]:
-    return {
-        "measure": str(measure),
-        "half_widths": [
-            {"run": tag, "half_width": scales.finite(width)}
-            for tag, width in zip(runs, half_widths.tolist(), strict=True)
-        ],
-        "difference": scales.finite(difference),
-    }
+    return expected_widths.widths(measure, precision.runs, precision.half_width, difference=median)
 
 
 def _curve(
@@ -283,7 +278,7 @@ def _curve(
     most = np.inf
     if not design.with_replacement:
         most = float(np.sum(design.payable if costs is None else design.payable * costs))
-    budgets = _budgets(row, most)
+    budgets = expected_widths.budgets(row, most)
     widths = half_width_curve(
         pool,
         design,
@@ -293,7 +288,7 @@ def _curve(
         costs=costs,
         max_grade=row.campaign.max_grade,
     )
-    return _points(budgets, widths)
+    return expected_widths.points(budgets, widths)
 
 
 def _reached(
@@ -314,21 +309,6 @@ def _reached(
         besides=partial(as_judged, row, pool),
     )
     return found.facts()
-
-
-def _budgets(row: Round, most: float) -> list[int]:
-    """Budgets around the chosen one, which is among them; the last may be for everything."""
-    highest = math.ceil(min(row.budget * 4, most))
-    least = max(1, min(row.budget // 8, highest))
-    points = np.unique(np.geomspace(least, highest, CURVE_POINTS).astype(int)).tolist()
-    return sorted({*points, min(row.budget, highest)})
-
-
-def _points(budgets: Sequence[int], widths: np.ndarray) -> list[dict[str, Any]]:
-    return [
-        {"budget": budget, "half_width": scales.finite(float(np.mean(line)))}
-        for budget, line in zip(budgets, widths, strict=True)
-    ]
 
 
 def _guaranteed(row: Round, pool: Pool, design: Design) -> float | None:

@@ -16,6 +16,7 @@ from estimation.models import Round
 from estimation.plans import OPTIONS, plan_of, with_budget
 from estimation.scales import plus_minus
 from estimation.services import choices, rounds
+from estimation.unknown import hoped_if
 from judging.errors import UserError
 from judging.models import User
 
@@ -164,7 +165,7 @@ def _said(
     takes = _takes(row, hours or 0.0)
     if careful is None:
         return (
-            f"For {what} it takes {row.in_units(hoped)} if all is as the prior expects, {takes}; "
+            f"For {what} it takes {row.in_units(hoped)} {hoped_if(row.preview)}, {takes}; "
             f"otherwise not even {every} may do."
         )
     if careful == hoped:

@@ -56,7 +56,7 @@ const all = (known) => (known.draws ? `${grouped(known.draws)} draws` : "the who
 const outOfReach = (known) =>
   `Not even with ${all(known)}${known.draws ? "" : " judged"}: this is out of reach, so the budget stays what it is.`;
 const hopedOnly = (known) =>
-  `Enough if all is as the prior expects; otherwise not even ${all(known)} may do. The field says what is reached at least.`;
+  `Enough ${known.hoped}; otherwise not even ${all(known)} may do. The field says what is reached at least.`;
 const allOfIt = (known) =>
   known.draws
     ? `More than ${all(known)} take, and no more are worked out: the budget is for these.`

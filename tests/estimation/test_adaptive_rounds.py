@@ -13,7 +13,7 @@ from estimation import selectors
 from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.models import Draw, Estimate, Round
-from estimation.services import collections, estimates, files, reports
+from estimation.services import collections, designing, estimates, files, reports
 from judging.models import AuditEntry, Campaign
 from judging.selectors import current_judgments
 from judging.services import campaigns, judgments
@@ -319,22 +319,58 @@ def test_pages_say_that_it_is_planned_as_it_goes(two_batches: Round, organizer: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("batch_size", "sentence"),
-    [(15, "if nothing is learned from the judgments"), (60, "One batch has nothing to learn from")],
-)
-def test_the_preview_says_what_it_promises(
-    campaign: Campaign, organizer: Client, batch_size: int, sentence: str
-) -> None:
-    row = evaluation.drafted(campaign, **ADAPTIVE | {"batch_size": batch_size})
+def test_one_batch_buys_what_its_design_does(campaign: Campaign, organizer: Client) -> None:
+    row = evaluation.drafted(campaign, **ADAPTIVE | {"batch_size": 60})
     assert row.preview["error"] is None
-    asked = ADAPTIVE | {"batch_size": batch_size, "method": "poisson"}
-    poisson = evaluation.drafted(campaign, **asked)
+    poisson = evaluation.drafted(campaign, **ADAPTIVE | {"batch_size": 60, "method": "poisson"})
     assert row.preview["measures"] == poisson.preview["measures"]
     assert row.preview["largest"] is None
     assert poisson.preview["largest"] is not None
-    assert sentence in text(organizer.get(address("round-detail", campaign, 1)))
-    assert "nothing is learned" not in text(organizer.get(address("round-detail", campaign, 2)))
+    said = text(organizer.get(address("round-detail", campaign, 1)))
+    assert "One batch has nothing to learn from" in said
+    assert "played" not in said
+    assert "nothing to learn" not in text(organizer.get(address("round-detail", campaign, 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", [6, 15])
+def test_the_preview_tells_ranges_of_what_was_played(
+    campaign: Campaign, organizer: Client, batch_size: int
+) -> None:
+    """Of every run and of the difference, as wide at the own budget as the table has it."""
+    row = evaluation.drafted(campaign, **ADAPTIVE | {"batch_size": batch_size})
+    preview = row.preview
+    assert (preview["error"], preview["learns"], preview["largest"]) == (None, True, None)
+    assert [found["measure"] for found in preview["measures"]] == ["DCG@5", "P@5"]
+    for found in preview["measures"]:
+        assert 0.0 < found["difference_least"] < found["difference"]
+        for line in found["half_widths"]:
+            assert 0.0 < line["half_width_least"] <= line["half_width"]
+    here = next(each for each in preview["reached"] if each["budget"] == row.budget)
+    assert here["half_width"] < here["half_width_most"]
+    wide = [line["half_width"] for line in preview["measures"][0]["half_widths"]]
+    assert min(wide) <= here["half_width_most"] <= max(wide)
+    figures = organizer.get(address("round-detail", campaign, 1)).context["figures"]
+    assert " to " in figures.reached.half_width
+    said = text(organizer.get(address("round-detail", campaign, 1)))
+    assert figures.reached.half_width.replace("\N{NO-BREAK SPACE}", " ") in said
+    assert "It was played on drawn grades, with few relevant documents and with many: " in said
+    assert "at best, as it was played" in said
+    assert "as the prior expects" not in said
+    assert "narrower" not in said
+
+
+@pytest.mark.slow
+def test_the_draw_has_nothing_to_do_with_what_was_played(campaign: Campaign) -> None:
+    """A round whose preview was worked out draws what one without would."""
+    row = evaluation.drafted(campaign, **ADAPTIVE)
+    assert row.preview["learns"]
+    evaluation.draw(campaign, row)
+    row.refresh_from_db()
+    drawn = stored(row)
+    _, pool = designing.pool_for(row)
+    again = AdaptiveRound.begin(pool, designing.design_of(row, pool), seed=row.seed)
+    assert np.array_equal(again.sample.pair, drawn.sample.pair)
 
 
 @pytest.mark.slow

@@ -56,6 +56,13 @@ def test_it_is_told_where_a_round_may_know_less(half_width: float, said: str) ->
     assert less_than_known(row(), None, TABLE) == ""
 
 
+def test_a_round_that_learns_is_told_in_its_own_words() -> None:
+    learns = row(preview={"learns": True})
+    maybe, narrow = (less_than_known(learns, KnownNow(1, 2, width), TABLE) for width in (0.5, 0.3))
+    assert maybe.startswith("Maybe less than round 1 knows now: ")
+    assert narrow.endswith("From about 200 new pairs on it is as narrow, at best.")
+
+
 def test_from_which_budget_on_it_is_as_narrow() -> None:
     said = [
         less_than_known(row(), KnownNow(1, 1, width), TABLE).rsplit(". ", 1)[1]

@@ -299,7 +299,7 @@ def test_the_budget_for_a_width_previews_that_width(campaign: Campaign, wanted: 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "wanted"),
-    [("decided", 0.3), ("best", 0.1), ("half_width", 1.0), ("hours", 1.2)],
+    [("decided", 0.3), ("best", 0.2), ("half_width", 1.0), ("hours", 1.2)],
 )
 @pytest.mark.parametrize("method", ["adaptive", "iid"])
 def test_what_is_asked_for_is_what_its_preview_says_then(

@@ -60,9 +60,17 @@ NEXT_TO_NOTHING = 1e-9
 
 
 def learns(plan: AdaptivePlan) -> bool:
-    """Whether a round of this plan can learn enough to be played."""
+    """Whether a round of this plan can learn enough to be played.
+
+    What a top-up starts from is known, and no world has it: it is foretold as if it learned nothing
+    more.
+    """
     design = plan.design
-    return design.batches >= LEAST_BATCHES and float(design.payable.sum()) >= LEAST_PAIRS
+    return (
+        plan.past is None
+        and design.batches >= LEAST_BATCHES
+        and float(design.payable.sum()) >= LEAST_PAIRS
+    )
 
 
 @dataclass(frozen=True, eq=False)
