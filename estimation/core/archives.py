@@ -18,7 +18,7 @@ import zlib
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -40,14 +40,32 @@ _BROKEN = (
 )
 
 
+class InPieces(Protocol):
+    """A vector that is written piece by piece, such as `arrays.Pieces`."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of every piece."""
+
+    @property
+    def size(self) -> int:
+        """Numbers of all pieces together."""
+
+    def checked(self) -> Iterator[NDArray[Any]]:
+        """Yield the pieces."""
+
+
 class ArchiveError(ValueError):
     """A file that is not what it should be, or is damaged."""
 
 
 def write_archive(
-    file: ArchiveFile, form: str, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    file: ArchiveFile,
+    form: str,
+    facts: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any] | InPieces],
 ) -> None:
-    """Write arrays and JSON facts. Equal content gives equal bytes.
+    """Write arrays and JSON facts. Equal content gives equal bytes, whole or in pieces.
 
     Parameters
     ----------
@@ -87,7 +105,19 @@ def _write(file: IO[bytes], columns: Mapping[str, Any]) -> None:
             entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980: no file tells when it was made
             entry.extra = _padding(file.tell() + _BEFORE + len(entry.filename.encode()))
             with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(column), allow_pickle=False)
+                if isinstance(column, np.ndarray):
+                    np.lib.format.write_array(member, column, allow_pickle=False)
+                else:
+                    _write_pieces(member, column)
+
+
+def _write_pieces(member: IO[bytes], column: InPieces) -> None:
+    """The bytes of `write_array`, of a column that is never whole."""
+    kind = np.lib.format.dtype_to_descr(column.dtype)
+    head = {"descr": kind, "fortran_order": False, "shape": (column.size,)}
+    np.lib.format.write_array_header_1_0(member, head)
+    for piece in column.checked():
+        member.write(np.ascontiguousarray(piece).view(np.uint8).data)
 
 
 def _padding(end: int) -> bytes:

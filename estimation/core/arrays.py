@@ -7,6 +7,7 @@ import hashlib
 import math
 import weakref
 from collections import deque
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -225,24 +226,75 @@ def spread_rows(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
     return type(rows)((rows.data, rows.indices, indptr), shape=shape)  # spares the web SciPy
 
 
-def content_digest(parts: Iterable[bytes | NDArray[Any]]) -> str:
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A vector that nobody holds whole: it is there piece by piece, as often as it is asked for.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        Of every piece.
+    size : int
+        Numbers of all pieces together.
+    parts : callable
+        Returns an iterator of the pieces, contiguous vectors, in their order.
+    """
+
+    dtype: np.dtype[Any]
+    size: int
+    parts: Callable[[], Iterator[NDArray[Any]]]
+
+    def checked(self) -> Iterator[NDArray[Any]]:
+        """Yield each piece; ValueError if they are not what was announced."""
+        left = self.size
+        for part in self.parts():
+            left -= len(part)
+            if left < 0:
+                raise ValueError(f"the pieces have more than {self.size} numbers")
+            if part.dtype != self.dtype:
+                raise ValueError(f"a piece is of {part.dtype}, not of {self.dtype}")
+            yield part
+        if left:
+            raise ValueError(f"the pieces lack {left} of {self.size} numbers")
+
+
+def content_digest(parts: Iterable[bytes | NDArray[Any] | Pieces]) -> str:
     """Return the SHA-256 (hex) of byte strings and arrays, each preceded by its length.
 
-    An array counts as its dtype, shape and content, which do not depend on the machine.
+    An array counts as its dtype, shape and content, which do not depend on the machine; `Pieces`
+    count as the array that they make.
     """
     state = hashlib.sha256()
     for part in parts:
-        pieces = _portable(part) if isinstance(part, np.ndarray) else [part]
-        state.update(sum(map(len, pieces)).to_bytes(8, "big"))
-        for piece in pieces:
+        for piece in [_length_of(part).to_bytes(8, "big"), *_heads(part)]:
             state.update(piece)
+        for content in _contents(part):
+            state.update(content)
     return state.hexdigest()
 
 
-def _portable(array: NDArray[Any]) -> list[bytes | memoryview]:
+def _length_of(part: bytes | NDArray[Any] | Pieces) -> int:
+    if isinstance(part, bytes):
+        return len(part)
+    return part.size * part.dtype.itemsize + sum(map(len, _heads(part)))
+
+
+def _heads(part: bytes | NDArray[Any] | Pieces) -> list[bytes]:
+    if isinstance(part, bytes):
+        return []
+    shape = (part.size,) if isinstance(part, Pieces) else part.shape
+    return [f"{part.dtype.newbyteorder('<').str}{shape}".encode()]
+
+
+def _contents(part: bytes | NDArray[Any] | Pieces) -> Iterable[bytes | memoryview]:
+    if isinstance(part, bytes):
+        return [part]
+    return map(_portable, part.checked() if isinstance(part, Pieces) else [part])
+
+
+def _portable(array: NDArray[Any]) -> memoryview:
     little = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
-    content = little.reshape(-1).view(np.uint8).data  # which copies nothing
-    return [f"{little.dtype.str}{little.shape}".encode(), content]
+    return little.reshape(-1).view(np.uint8).data  # which copies nothing
 
 
 _LAST_DIGESTS: deque[tuple[weakref.ref[NDArray[Any]], bytes]] = deque(maxlen=8)

@@ -9,11 +9,12 @@ ir_metadata is kept beside it.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.core.archives import ArchiveFile, write_archive
+from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import (
     BoolArray,
     FloatArray,
@@ -267,3 +268,29 @@ def load_lists(file: ArchiveFile, *, scores: bool) -> RankedLists:
     return RankedLists(
         tuple(facts["topics"]), columns["indptr"], columns["docnos"], columns.get("scores")
     )
+
+
+def read_some_lists(
+    file: ArchiveFile, topics: Collection[str], *, depth: int, scores: bool
+) -> RankedLists:
+    """Return the first `depth` documents that a stored run returns for some topics.
+
+    Of a path no more than these is copied, and the file is open only meanwhile. ValueError if it
+    is damaged or something else.
+    """
+    names = COLUMNS if scores else COLUMNS[:2]
+    facts, arrays = read_archive(file, FORMAT, names)
+    wanted = [at for at, topic in enumerate(facts["topics"]) if topic in topics]
+    starts = arrays["indptr"][wanted]
+    ends = np.minimum(arrays["indptr"][1:][wanted], starts + depth)
+    heads = [slice(*bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
+    docnos, scored = (_joined(arrays.get(name), heads) for name in COLUMNS[1:])
+    indptr = np.append(0, np.cumsum(ends - starts))
+    told = tuple(facts["topics"][at] for at in wanted)
+    return RankedLists(told, indptr, docnos, scored if scores else None)
+
+
+def _joined(column: NDArray[Any] | None, rows: Sequence[slice]) -> NDArray[Any]:
+    if column is None:
+        return np.array([])
+    return np.concatenate([column[:0], *(column[each] for each in rows)])

@@ -1,4 +1,4 @@
-"""Run files and qrels as inputs of shards: each file is read once, by one worker."""
+"""What shards are made from: run files and qrels, each read once by one worker, and stored runs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.data.trec import read_qrels
 from estimation.core.shards.lines import judgment_lines, run_lines
 from estimation.core.shards.places import Place
+from estimation.core.shards.pools import ShardPool
 from estimation.core.shards.running import ShardStep, StepResult
 from estimation.core.shards.store import read_columns
-from estimation.formats.runs import read_run
+from estimation.formats.runs import read_run, read_some_lists
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 
@@ -89,6 +92,44 @@ class QrelsFileLines(ShardStep):
         qrels = read_qrels(self.path, below_zero=0, once=self.once)
         topics, topic = np.unique(qrels.topic, return_inverse=True)
         return judgment_lines(topics=topics, topic=topic, docno=qrels.docno, grade=qrels.grade)
+
+
+@dataclass(frozen=True)
+class PoolStoredRuns(ShardPool):
+    """The pool of a shard, from runs that were read and stored: their lists as they are.
+
+    Lists stand in a stored run by topic, so that nothing is cut first: a shard copies those of its
+    topics, of one run after the other. It has the pairs, in the order, that the whole pool has of
+    these topics: which pairs there are, and so what can be sampled, hangs on no shard.
+
+    Attributes
+    ----------
+    files : tuple of Path
+        Of the runs of the frame, in their order; named by the digests of their content.
+    scores : bool
+        Whether the pool holds the scores of the runs.
+    preferences : bool
+        Whether its parts are two documents, to be compared.
+    """
+
+    files: tuple[Path, ...]
+    scores: bool = False
+    preferences: bool = False
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        names = [file.name for file in self.files]
+        return self.frame.key, self.shard, names, self.scores, self.preferences
+
+    def pooled(self, topics: Sequence[str]) -> Pool:
+        """Pool the lists of the shard."""
+        wanted, depth = frozenset(topics), self.frame.depth
+        lists = {
+            tag: read_some_lists(file, wanted, depth=depth, scores=self.scores)
+            for tag, file in zip(self.frame.runs, self.files, strict=True)
+        }
+        pool = build_pool(topics, lists, depth=depth, scores=self.scores)
+        return preference_pool(pool, depth=depth) if self.preferences else pool
 
 
 def refuse_shared_lists(paths: Sequence[Path], inputs: Sequence[Place]) -> None:

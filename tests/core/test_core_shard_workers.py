@@ -3,15 +3,19 @@
 import importlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from estimation.core.shards import executors
 from estimation.core.shards.building import ShardedPool, build_shards
 from estimation.core.shards.executors import open_executor
 from estimation.core.shards.lines import Dealt
@@ -138,6 +142,72 @@ def test_errors_of_steps_come_out(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         SerialExecutor().submit(lambda: 1 // 0).result()
     assert SerialExecutor().submit(len, [1, 2]).result() == 2
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1])
+def test_who_is_told_of_steps_can_stop_them(tmp_path: Path, workers: int) -> None:
+    steps = deadly_steps(built(tmp_path, SHARDS), tmp_path / "again")
+    (tmp_path / "killed").touch()  # so that none is deadly
+    told = []
+
+    def tell(done: int) -> None:
+        told.append(done)
+        if done == 2:
+            raise Stopped
+
+    steps = [replace(step, root=tmp_path / "again", marker=tmp_path / "killed") for step in steps]
+    with pytest.raises(Stopped), open_executor(workers) as executor:
+        do_steps(executor, steps, told=tell)
+    done = [is_written(step.place) for step in steps]
+    assert told == [1, 2]
+    assert done[:2] == [True, True]
+    assert not done[-1], "what had not begun is left undone"
+
+
+PARENT = """
+import os, signal, sys
+from estimation.core.shards.executors import open_executor
+
+if __name__ == "__main__":
+    with open_executor(1) as executor:
+        print(executor.submit(os.getpid).result(), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """They would wait for ever: each holds an end of the pipe that work comes by."""
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = subprocess.run(
+        [sys.executable, script], env=env, stdout=subprocess.PIPE, check=False, timeout=60
+    )
+    assert killed.returncode == -signal.SIGKILL
+    worker = Path(f"/proc/{int(killed.stdout)}/stat")
+    assert waited(lambda: not worker.exists() or worker.read_text().split()[2] == "Z")
+
+
+def waited(ended: Callable[[], bool]) -> bool:
+    return any(ended() or time.sleep(0.1) for _ in range(300))
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was given would wait for ever."""
+    monkeypatch.setattr(executors, "WORKERS_SECONDS", 0.2)
+    with (
+        dask_cluster(0) as cluster,
+        pytest.raises(OSError, match="has no worker"),
+        open_executor(1, scheduler=cluster.scheduler_address),
+    ):
+        pass
 
 
 @pytest.mark.slow

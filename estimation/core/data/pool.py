@@ -8,7 +8,6 @@ judged side by side; see `estimation.core.data.preferences`.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..archives import ArchiveFile, read_archive, write_archive
+from ..archives import ArchiveFile, read_archive
 from ..arrays import (
     BoolArray,
     BytesArray,
@@ -26,13 +25,13 @@ from ..arrays import (
     IntArray,
     SparseMatrix,
     check_whole,
-    content_digest,
     frozen,
     no_run,
     order_of,
     spread_rows,
 )
 from .kept import kept
+from .pool_files import COLUMNS, FORMAT, NAMES, OPTIONAL, digest_of, write_pool
 from .ranked_lists import PoolError, RankedLists, distinct_docnos
 from .scores import first_unusable, refusal
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
     from ..measures.table import Measure
 
-FORMAT = "evalsite-pool-1"
 MEASURES = 64  # of which weights by rank are kept
 MOST_KEPT = 2_000_000  # entries of which numbers are kept that follow from them
 
@@ -105,10 +103,13 @@ class Pool:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the content: equal for equal pools on every machine."""
-        optional = [name for name in _OPTIONAL if getattr(self, name) is not None]
-        head = json.dumps([FORMAT, self.topics, self.runs, self.depth, *optional])
-        columns = [getattr(self, name) for name in (*_COLUMNS, *optional)]
-        return content_digest([head.encode(), *columns])
+        return digest_of(self.topics, self.runs, self.depth, self.columns)
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays that there are, by name, in the order of `pool_files.NAMES`."""
+        found = {name: getattr(self, name) for name in NAMES}
+        return {name: column for name, column in found.items() if column is not None}
 
     @cached_property
     def kept(self) -> dict[str, Any]:
@@ -247,10 +248,7 @@ class Pool:
 
     def save(self, file: ArchiveFile) -> None:
         """Write the pool to a path or a binary file (npz without pickles)."""
-        facts = {"topics": self.topics, "runs": self.runs, "depth": self.depth}
-        columns = {name: getattr(self, name) for name in (*_COLUMNS, *_OPTIONAL)}
-        present = {name: column for name, column in columns.items() if column is not None}
-        write_archive(file, FORMAT, facts | {"digest": self.digest}, present)
+        write_pool(file, self.topics, self.runs, self.depth, self.columns, digest=self.digest)
 
     @classmethod
     def load(cls, file: ArchiveFile, *, check: bool = True) -> Pool:
@@ -260,7 +258,7 @@ class Pool:
         they are looked at. Without `check` they are not read to be held against the digest that
         the file tells of them, for files whose content is known.
         """
-        facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=_OPTIONAL)
+        facts, columns = read_archive(file, FORMAT, COLUMNS, optional=OPTIONAL)
         topics, runs = tuple(facts["topics"]), tuple(facts["runs"])
         pool = cls(topics, runs, facts["depth"], **{k: frozen(v) for k, v in columns.items()})
         if not check:
@@ -268,10 +266,6 @@ class Pool:
         elif pool.digest != facts["digest"]:
             raise PoolError("the pool file is damaged: its digest does not fit its content")
         return pool
-
-
-_COLUMNS = ("topic", "docno", "indptr", "run", "rank")
-_OPTIONAL = ("score", "other", "other_rank")
 
 
 def build_pool(

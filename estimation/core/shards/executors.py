@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib
 import logging
 import multiprocessing
+import os
 import signal
+import threading
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .running import SerialExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+WORKERS_SECONDS = 30
 
 
 @contextmanager
@@ -24,7 +28,7 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
     ----------
     workers : int
         Processes of this machine; 0 does all work in this one. They are spawned, not forked, so
-        that they hold nothing of this process.
+        that they hold nothing of this process, and end when it does.
     scheduler : str, optional
         Address of a Dask scheduler (``tcp://host:8786``), whose workers do the work instead. It
         and they import this package, and they see the folders of the work. Needs the package
@@ -34,6 +38,8 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
     ------
     ImportError
         If there is a scheduler and no ``distributed``, or the cluster lacks this package.
+    OSError
+        If the scheduler does not answer, or has no worker for `WORKERS_SECONDS`.
     BrokenExecutor
         If a worker ended, or the scheduler: all that is left to do can be asked for again.
     """
@@ -43,6 +49,7 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             with distributed.Client(scheduler) as client, client.get_executor() as executor:
+                _wait_for_workers(client, scheduler)
                 yield executor
         except (distributed.KilledWorker, CancelledError) as error:
             raise BrokenExecutor(str(error)) from error
@@ -55,8 +62,27 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
         yield SerialExecutor()
     else:
         spawning = multiprocessing.get_context("spawn")
-        silent = (signal.SIGINT, signal.SIG_DFL)  # by Ctrl-C they end without a word
         with ProcessPoolExecutor(
-            workers, mp_context=spawning, initializer=signal.signal, initargs=silent
+            workers, mp_context=spawning, initializer=_begin_worker
         ) as executor:
             yield executor
+
+
+def _wait_for_workers(client: Any, scheduler: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_SECONDS)
+    except TimeoutError as error:
+        raise TimeoutError(f"the Dask scheduler {scheduler} has no worker") from error
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # by Ctrl-C they end without a word
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Nobody tells a worker that its parent was killed, and it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -77,6 +77,13 @@ class Remote:
             system, path = self._found
             system.get_file(path, str(file))
 
+    def remove(self) -> None:
+        """Remove all that is below; nothing if there is nothing."""
+        with self._named("removed"):
+            system, path = self._found
+            if system.exists(path):
+                system.rm(path, recursive=True)
+
     @contextmanager
     def _named(self, done: str, passed: type[Exception] = ImportError) -> Iterator[None]:
         """Each protocol has errors of its own, some of which cannot be sent between processes."""

@@ -6,6 +6,7 @@ they have in the whole pool.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..arrays import frozen
 from ..data.pool import Pool, build_pool
+from ..data.pool_files import COLUMNS
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
 from .lines import lines_of, number_of_lines
 from .running import ShardStep, StepResult
@@ -25,26 +27,48 @@ if TYPE_CHECKING:
     from .frames import ShardFrame
     from .places import Place
 
-COLUMNS = ("topic", "docno", "indptr", "run", "rank")
-
 
 @dataclass(frozen=True)
-class PoolLines(ShardStep):
-    """The pool of a shard, from the cut lines of all inputs.
+class ShardPool(ShardStep):
+    """The pool of a shard, whatever its lists are read from.
 
     Attributes
     ----------
     frame : ShardFrame
     shard : int
         From 0.
+    """
+
+    frame: ShardFrame
+    shard: int
+
+    @abstractmethod
+    def pooled(self, topics: Sequence[str]) -> Pool:
+        """Return the pool of the shard's topics alone."""
+
+    def work(self) -> StepResult:
+        """Pool the lists of the shard."""
+        local = self.frame.topics_of(self.shard)
+        pool = self.pooled([self.frame.topics[topic] for topic in local.tolist()])
+        topic = frozen(local.astype(np.int32)[pool.topic])
+        pool = replace(pool, topics=self.frame.topics, topic=topic)
+        facts = {"frame": self.frame.key, "shard": self.shard}
+        facts |= {"digest": pool.digest, "pairs": len(pool), "entries": len(pool.run)}
+        return facts, pool.columns
+
+
+@dataclass(frozen=True)
+class PoolLines(ShardPool):
+    """The pool of a shard, from the cut lines of all inputs.
+
+    Attributes
+    ----------
     cuts : tuple of Place
         Places of `lines.CutLines`, of all that have lines for the shard.
     width : int
         Of all docnos, in bytes.
     """
 
-    frame: ShardFrame
-    shard: int
     cuts: tuple[Place, ...]
     width: int
 
@@ -52,14 +76,10 @@ class PoolLines(ShardStep):
     def inputs(self) -> tuple[Any, ...]:
         return self.frame.key, self.shard, [cut.name for cut in self.cuts], self.width
 
-    def work(self) -> StepResult:
+    def pooled(self, topics: Sequence[str]) -> Pool:
         """Pool the lines of the shard."""
-        local = self.frame.topics_of(self.shard)
-        names = [self.frame.topics[topic] for topic in local.tolist()]
-        lists = _ranked(self._lines(names), names, self.frame)
-        pool = build_pool(names, lists, depth=self.frame.depth)
-        topic = frozen(local.astype(np.int32)[pool.topic])
-        return self._stored(replace(pool, topics=self.frame.topics, topic=topic))
+        lists = _ranked(self._lines(topics), topics, self.frame)
+        return build_pool(topics, lists, depth=self.frame.depth)
 
     def _lines(self, names: Sequence[str]) -> _Lines:
         """All lines of the shard: of one input at a time more is in memory than these.
@@ -79,11 +99,6 @@ class PoolLines(ShardStep):
             lines.docno[rows], lines.score[rows] = found["docno"], found["score"]
             start = rows.stop
         return lines
-
-    def _stored(self, pool: Pool) -> StepResult:
-        facts = {"frame": self.frame.key, "shard": self.shard}
-        facts |= {"digest": pool.digest, "pairs": len(pool), "entries": len(pool.run)}
-        return facts, {name: getattr(pool, name) for name in COLUMNS}
 
 
 def read_own_topics(frame: ShardFrame, shard: int, place: Place) -> Pool:

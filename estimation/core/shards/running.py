@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor, Future
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .store import FORM, is_written, key_of, write_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,13 +63,40 @@ def do_step(step: ShardStep) -> Place:
     return step.place
 
 
-def do_steps(executor: Executor, steps: Sequence[ShardStep]) -> list[Place]:
-    """Do steps in any order, on any workers; return their places in the order of the steps."""
-    return list(executor.map(do_step, steps))
+def do_steps(
+    executor: Executor, steps: Sequence[ShardStep], *, told: Callable[[int], object] | None = None
+) -> list[Place]:
+    """Do steps in any order, on any workers; return their places in the order of the steps.
+
+    `told` is called with how many are done whenever that is one more; if it raises, what has not
+    begun is not done.
+    """
+    places: list[Place] = []
+    with closing(_done(executor, steps)) as done:
+        for place in done:
+            places.append(place)
+            if told is not None:
+                told(len(places))
+    return places
+
+
+def _done(executor: Executor, steps: Sequence[ShardStep]) -> Generator[Place, None, None]:
+    yield from executor.map(do_step, steps)
 
 
 class SerialExecutor(Executor):
-    """An executor without workers: it does at once what it is given."""
+    """An executor without workers: it does at once what it is given, or when it is asked for."""
+
+    def map(
+        self,
+        fn: Callable[..., Found],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+    ) -> Iterator[Found]:
+        """Call a function with each of the arguments, when its result is asked for."""
+        del timeout, chunksize
+        return (self.submit(fn, *each).result() for each in zip(*iterables, strict=False))
 
     def submit(
         self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs

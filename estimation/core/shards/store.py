@@ -15,9 +15,10 @@ import os
 import re
 import shutil
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,6 +87,17 @@ def _told_as(facts: Mapping[str, Any], digests: Mapping[str, str]) -> bytes:
     return json.dumps(told, sort_keys=True).encode()
 
 
+def remove_all(root: Place) -> None:
+    """Remove a folder of results with all that is in it, or an address; nothing if it is gone.
+
+    Copies of columns stay on the machines that made them.
+    """
+    if isinstance(root, Remote):
+        root.remove()
+    else:
+        shutil.rmtree(root, ignore_errors=True)
+
+
 def is_written(place: Place) -> bool:
     """Whether a result is there: all of it, since its name or its facts came last."""
     if isinstance(place, Path):
@@ -144,6 +156,57 @@ def read_columns(
     return dict(told["facts"]), columns
 
 
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column in a file of this machine, of which rows are read and nothing is mapped.
+
+    Attributes
+    ----------
+    path : Path
+    start : int
+        Bytes before the first row.
+    dtype : numpy.dtype
+    """
+
+    path: Path
+    start: int
+    dtype: np.dtype[Any]
+
+    def rows(self, first: int, stop: int) -> NDArray[Any]:
+        """Return a copy of some rows; ArchiveError if they are not there any more."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.start + first * self.dtype.itemsize)
+                found: NDArray[Any] = np.fromfile(file, self.dtype, stop - first)
+        except FileNotFoundError as error:
+            raise ArchiveError(f"{self.path} is gone") from error
+        if len(found) != stop - first:
+            raise ArchiveError(f"{self.path} ends before row {stop}")
+        return found
+
+
+def stored_columns(place: Place) -> dict[str, StoredColumn]:
+    """Return all columns, each held against its digest; of an address they are copied first.
+
+    Errors are those of `read_columns`.
+    """
+    read_columns(place)
+    digests: dict[str, str] = _told(place)["columns"]
+    return {name: _stored(_file_of(place, name, digests)) for name in digests}
+
+
+def _stored(path: Path) -> StoredColumn:
+    with open(path, "rb") as file:
+        return StoredColumn(path, *_head(file))
+
+
+def _head(file: IO[bytes]) -> tuple[int, np.dtype[Any]]:
+    """Return how many bytes there are before the first row, and what the rows are."""
+    np.lib.format.read_magic(file)
+    _, _, kind = np.lib.format.read_array_header_1_0(file)
+    return file.tell(), kind
+
+
 def read_rows(place: Place, names: Iterable[str], start: int, stop: int) -> dict[str, NDArray[Any]]:
     """Return some rows of columns, memory-mapped; of an address no more than these is fetched.
 
@@ -163,10 +226,8 @@ def read_rows(place: Place, names: Iterable[str], start: int, stop: int) -> dict
 def _fetched_rows(place: Remote, name: str, start: int, stop: int) -> NDArray[Any]:
     file = place / f"{name}.npy"
     try:
-        head = io.BytesIO(file.read(0, MOST_HEAD))
-        np.lib.format.read_magic(head)
-        _, _, kind = np.lib.format.read_array_header_1_0(head)
-        first, size = head.tell() + start * kind.itemsize, (stop - start) * kind.itemsize
+        begin, kind = _head(io.BytesIO(file.read(0, MOST_HEAD)))
+        first, size = begin + start * kind.itemsize, (stop - start) * kind.itemsize
         found = file.read(first, first + size) if size else b""
     except FileNotFoundError as error:
         raise ArchiveError(f"{place}: there is no column {name!r}") from error
