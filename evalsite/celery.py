@@ -7,12 +7,14 @@ worker is alive, releases lapsed leases and wakes whatever is due. No beat proce
 import gc
 import os
 from functools import cache
+from multiprocessing import current_process, process
 from typing import Any
 
 from celery import Celery
 from celery.signals import (
     celeryd_init,
     task_prerun,
+    worker_process_init,
     worker_ready,
     worker_shutting_down,
 )
@@ -25,6 +27,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 # Celery would have every worker load every address and its views, to look for mistakes in the code.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
+_BEGAN = current_process()
 broker.install()
 app = Celery("evalsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -54,6 +57,13 @@ def stop_steward(**_kwargs: Any) -> None:
     from judging.services import steward  # noqa: PLC0415
 
     steward.stop()
+
+
+@worker_process_init.connect
+def let_start_processes(**_kwargs: Any) -> None:
+    """Celery's own library of processes says of this one, also to the standard library, that it
+    may have no children. Jobs start some: of the process that Celery began with nothing is said."""
+    vars(process)["_current_process"] = _BEGAN
 
 
 @task_prerun.connect

@@ -230,6 +230,13 @@ JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=20)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=3.0)
 WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
 
+# Pools of more lines than one process should hold are built in shards.
+SHARDED_FROM_LINES = env.int("SHARDED_FROM_LINES", default=20_000_000)
+SHARD_LINES = max(1, env.int("SHARD_LINES", default=2_000_000))
+SHARD_WORKERS = env.int("SHARD_WORKERS", default=2)
+DASK_SCHEDULER = env.str("DASK_SCHEDULER", default="")
+SHARDS_FOLDER = env.str("SHARDS_FOLDER", default="") or str(DATA_DIR / "shards")
+
 # Language models that may predict grades. Keys are not here: see estimation.endpoints.
 try:
     MACHINE_ENDPOINTS = declared(env.str("MACHINE_ENDPOINTS", default=""), os.environ)

@@ -32,6 +32,7 @@ from estimation.models import Round, StoredPool
 from estimation.services import pools, predictions, topping
 from estimation.services.costs import costs_of
 from judging.errors import UserError
+from judging.services import jobs
 
 PREFERENCE_DEPTH = 10
 """Ranks that are compared by default: a list of L documents has L (L - 1) / 2 pairs."""
@@ -42,8 +43,8 @@ def measures_of(row: Round) -> list[Measure]:
     return [parse_measure(text) for text in (row.measure, *row.reported)]
 
 
-def pool_for(row: Round) -> tuple[StoredPool, Pool]:
-    """The pool that the round's measures are about.
+def pool_for(row: Round, job: jobs.Running | None = None) -> tuple[StoredPool, Pool]:
+    """The pool that the round's measures are about, for a job or for who looks at it meanwhile.
 
     Raises UserError ``nothing_to_pool`` (409) without topics or runs.
     """
@@ -51,9 +52,9 @@ def pool_for(row: Round) -> tuple[StoredPool, Pool]:
     depth = row.depth or row.campaign.depth
     if "preference" in families:
         depth = row.depth or min(PREFERENCE_DEPTH, row.campaign.depth)
-        return pools.ensure(row.campaign, depth=depth, kind=pools.PoolKind.PREFERENCES)
+        return pools.ensure(row.campaign, depth=depth, kind=pools.PoolKind.PREFERENCES, job=job)
     kind = pools.PoolKind.SCORED if "prediction" in families else pools.PoolKind.DOCUMENTS
-    return pools.ensure(row.campaign, depth=depth, kind=kind)
+    return pools.ensure(row.campaign, depth=depth, kind=kind, job=job)
 
 
 def goal_of(row: Round, pool: Pool) -> Goal:

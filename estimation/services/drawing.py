@@ -49,7 +49,7 @@ def draw_round(job: jobs.Running) -> None:
         return
     _refuse_while_uploads_pend(row.campaign)
     leftovers.discard(row)
-    pool_row, pool = designing.pool_for(row)
+    pool_row, pool = designing.pool_for(row, job)
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
     adds_to = choices.topped_up(row)

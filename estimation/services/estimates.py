@@ -96,7 +96,7 @@ def recompute(job: jobs.Running) -> None:
     row = rows.get(pk=job.target)
     if not row.is_drawn or complete_batches(row) == 0:
         return
-    inputs = gather(row)
+    inputs = gather(row, job)
     if _is_known(storing.latest(row), inputs):
         with transaction.atomic():
             job.fence()
@@ -165,7 +165,7 @@ def from_scratch(row: Round) -> Recomputed | None:
     return compute(row, gather(row)) if complete_batches(row) else None
 
 
-def gather(row: Round) -> Inputs:
+def gather(row: Round, job: jobs.Running | None = None) -> Inputs:
     """What the round's estimates rest on.
 
     While batches are to come, intervals and verdicts hold at all planned looks at once. When all
@@ -178,7 +178,7 @@ def gather(row: Round) -> Inputs:
     number, planned = together.look(every, gathered.batches)
     if number < planned or row.stop_when:
         gathered = gathered.at(Look(number, planned))
-    every_run, left_out = pools.joined(row.campaign, gathered.collection.pool)
+    every_run, left_out = pools.joined(row.campaign, gathered.collection.pool, job)
     joined, withdrawn = pools.without_withdrawn(row.campaign, every_run)
     batches = {str(each.row.number): each.batches for each in earlier}
     return Inputs(gathered, last.batches, batches, planned, joined, left_out, withdrawn)

@@ -71,7 +71,7 @@ def look(job: jobs.Running) -> None:
     seniors, aside = _seniors(row), taken_back.seen(row)
     if shown.quality is not None and _has_seen(shown.quality, seniors, aside):
         return
-    inputs = estimates.gather(row)
+    inputs = estimates.gather(row, job)
     if shown.label_digest != inputs.gathered.label_digest:
         return
     told = senior_rows(row, inputs.collection.pool, together.behind(row, shown))

@@ -28,7 +28,7 @@ def plan_batch(job: jobs.Running) -> None:
     pool, drawn = collections.columns_of(row)
     if not isinstance(drawn, PlannedRound) or complete_batches(row) < drawn.planned:
         return
-    inputs = estimates.gather(row)
+    inputs = estimates.gather(row, job)
     longer = _extended(row, pool, drawn, inputs)
     if longer is drawn:
         Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(

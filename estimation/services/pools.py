@@ -13,12 +13,17 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.data.restriction import restricted
+from estimation.core.shards.joining import JoinedPool
 from estimation.material import taking_part
 from estimation.models import Run, StoredPool
-from estimation.services import files, runs, scores
+from estimation.services import files, runs, scores, sharding
 from judging.errors import UserError
 from judging.models import Campaign
+from judging.services import jobs
 from judging.statements import Slot, reads
+
+POOL_SHARE = 0.1
+"""Of the progress of a job that waits for a pool."""
 
 
 class PoolKind(StrEnum):
@@ -36,10 +41,13 @@ def ensure(
     kind: PoolKind = PoolKind.DOCUMENTS,
     topics: Sequence[str] | None = None,
     runs_of: QuerySet[Run] | None = None,
+    job: jobs.Running | None = None,
 ) -> tuple[StoredPool, Pool]:
     """The pool of the campaign's topics and runs, by default of all that take part and down to its
-    depth. Raises UserError ``nothing_to_pool`` (409)
-    without topics or runs, ``pool_impossible`` (409) for runs that cannot be pooled.
+    depth. The job that needs it is told how far it is, and keeps it only while it has its lease.
+
+    Raises UserError ``nothing_to_pool`` (409) without topics or runs, ``pool_impossible`` (409)
+    for runs that cannot be pooled, and `jobs.Hindered` if many processes build it and some end.
     """
     depth = depth or campaign.depth
     if topics is None:
@@ -52,19 +60,45 @@ def ensure(
     row = StoredPool.objects.filter(campaign=campaign, digest=digest).first()
     if row is not None:
         return row, load(row)
-    scored = kind == PoolKind.SCORED
-    lists = {run.tag: runs.lists_of(run, scores=scored) for run in accepted}
     try:
-        columns = build_pool(topics, lists, depth=depth, scores=scored)
+        if sharding.is_large(accepted):
+            row = _kept_from_shards(campaign, topics, accepted, digest, depth, kind, job)
+        else:
+            row = _keep(campaign, digest, _pooled(topics, accepted, depth, kind), job)
     except PoolError as error:
         raise UserError("pool_impossible", str(error), status=409) from None
-    if kind == PoolKind.PREFERENCES:
-        columns = preference_pool(columns, depth=depth)
-    row = _keep(campaign, digest, columns)
     return row, load(row)  # mapped, and what was built is let go
 
 
-def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
+def _pooled(topics: Sequence[str], accepted: list[Run], depth: int, kind: PoolKind) -> Pool:
+    scored = kind == PoolKind.SCORED
+    lists = {run.tag: runs.lists_of(run, scores=scored) for run in accepted}
+    columns = build_pool(topics, lists, depth=depth, scores=scored)
+    return preference_pool(columns, depth=depth) if kind == PoolKind.PREFERENCES else columns
+
+
+def _kept_from_shards(
+    campaign: Campaign,
+    topics: Sequence[str],
+    accepted: list[Run],
+    digest: str,
+    depth: int,
+    kind: PoolKind,
+    job: jobs.Running | None,
+) -> StoredPool:
+    """The same row and the same file as `_pooled` makes."""
+    told = jobs.untold if job is None else lambda share, note: job.report(POOL_SHARE * share, note)
+    scores, preferences = kind == PoolKind.SCORED, kind == PoolKind.PREFERENCES
+    with sharding.pooled(
+        topics, accepted, depth=depth, digest=digest, scores=scores, preferences=preferences,
+        told=told,
+    ) as columns:  # fmt: skip
+        return _keep(campaign, digest, columns, job)
+
+
+def joined(
+    campaign: Campaign, columns: Pool, job: jobs.Running | None = None
+) -> tuple[Pool, list[str]]:
     """A pool of the campaign with the runs that were accepted after it was built.
 
     The same object if there are none. Topics that were added later stay outside, as they were, and
@@ -85,6 +119,7 @@ def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
         kind=kind_of(columns),
         topics=columns.topics,
         runs_of=campaign.runs.filter(tag__in=[*columns.runs, *tags]),
+        job=job,
     )
     return larger, without
 
@@ -136,7 +171,9 @@ def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: 
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _keep(campaign: Campaign, digest: str, columns: Pool) -> StoredPool:
+def _keep(
+    campaign: Campaign, digest: str, columns: Pool | JoinedPool, job: jobs.Running | None
+) -> StoredPool:
     row = StoredPool(
         campaign=campaign,
         digest=digest,
@@ -148,6 +185,8 @@ def _keep(campaign: Campaign, digest: str, columns: Pool) -> StoredPool:
     )
     try:
         with transaction.atomic():
+            if job is not None:
+                job.fence()
             row.save(force_insert=True)
     except IntegrityError:  # another worker was as quick
         return StoredPool.objects.get(campaign=campaign, digest=digest)

@@ -55,7 +55,7 @@ def preview(job: jobs.Running) -> None:
     try:
         if gone := choices.withdrawn_choice(row):
             raise UserError("run_withdrawn", gone, status=409, field="run")
-        found = _preview(row) | {"design": design}
+        found = _preview(row, job) | {"design": design}
         finite.check_plain(found)
     except UserError as error:
         found = {"error": error.message, "design": design}
@@ -64,8 +64,8 @@ def preview(job: jobs.Running) -> None:
         Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN).update(preview=found)
 
 
-def _preview(row: Round) -> dict[str, Any]:
-    _, pool = designing.pool_for(row)
+def _preview(row: Round, job: jobs.Running) -> dict[str, Any]:
+    _, pool = designing.pool_for(row, job)
     costs = costs_of(row, pool)
     design = designing.design_at(row, pool, costs)
     plan = design if isinstance(design, AdaptivePlan) else None

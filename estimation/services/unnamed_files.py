@@ -13,8 +13,9 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Model
 
+from estimation.core.shards.store import remove_all
 from estimation.models import EstimateSet, MachineJudge, Prediction, Report, Round, Run, StoredPool
-from estimation.services import files
+from estimation.services import files, sharding
 from judging.services import jobs
 
 SWEEP = "sweep-files"
@@ -48,9 +49,20 @@ def sweep(job: jobs.Running) -> None:
         for path in list(_unnamed(folder)):
             job.prolong()  # or stop, if somebody else does this now
             youngest = max(youngest, _remove(path))
+    _remove_shards()
     if youngest:
         wait = min(max(1.0, youngest + grace() - time.time()), grace())
         raise jobs.NotYet(wait, "The last files go when no work can need them any more.")
+
+
+def _remove_shards() -> None:
+    """Shards of pools that nobody went on with; at an address of object storage they stay."""
+    place = sharding.folder()
+    if isinstance(place, Path) and place.is_dir():
+        for each in list(place.iterdir()):
+            touched = [path.stat().st_mtime for path in (each, *each.glob("*"))]
+            if max(touched) + grace() < time.time():
+                remove_all(each)
 
 
 def grace() -> float:

@@ -178,13 +178,13 @@ def preview_context(row: Round) -> dict[str, object]:
     gone = choices.withdrawn_choice(row)
     error = gone or there.get("error") or failure(work["preview"])
     drawing, workers = row.state == Round.State.DRAWING, serving("draw")
-    states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
         "round": row,
         "error": error,
         "gone": gone,
         "ready": not error or can_be_pooled(row.campaign),
         "working": not there and not error,
+        "at_work": work["preview"],
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),
         "failed": work["preview"] if failure(work["preview"]) else None,
@@ -192,8 +192,13 @@ def preview_context(row: Round) -> dict[str, object]:
         "design": design,
         "outdated": outdated,
         "workers": workers,
-        "token": " ".join([*states, str(bool(there)), workers.missing]),
+        "token": " ".join([*map(state_of, work.values()), str(bool(there)), workers.missing]),
     }
+
+
+def state_of(job: Job | None) -> str:
+    """All of a job that is shown while it is waited for."""
+    return f"{job.state} {job.progress} {job.note} {job.error}" if job else ""
 
 
 def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:

@@ -59,6 +59,13 @@ class NotYet(Exception):
         self.note = note
 
 
+class Hindered(Exception):
+    """Raised by a handler: what it needs is not there at the moment.
+
+    The job is tried again like any that failed; what is told of it is the sentence alone.
+    """
+
+
 @dataclass(frozen=True)
 class Running:
     """A claimed job, as its handler sees it."""
@@ -240,6 +247,9 @@ def run(job_id: int) -> None:
         _requeue(running, wait.seconds, note=wait.note, attempts=0)
     except UserError as error:
         _fail(running, error.message)
+    except Hindered as error:
+        log.warning("job %s (%s %s): %s", running.id, running.kind, running.target, error)
+        _retry_or_fail(running, str(error))
     except SystemExit:
         _give_back(running)
         raise

@@ -123,6 +123,23 @@ def test_a_bug_is_tried_three_times_and_then_shown(done: list[int]) -> None:
     assert (job.state, job.error) == (Job.State.DONE, "")
 
 
+def test_what_hinders_a_job_is_told_as_a_sentence_and_it_is_tried_again(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+
+    def hindered(_running: jobs.Running) -> None:
+        raise jobs.Hindered("The cluster is away.")
+
+    handler("probe", hindered)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error, job.attempts) == (Job.State.QUEUED, "The cluster is away.", 1)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        Job.objects.update(due=seconds_from_now(-1))
+        jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.FAILED, "The cluster is away.")
+
+
 def test_a_job_that_is_removed_while_it_fails_ends_without_another_error(done: list[int]) -> None:
     """Its round was discarded, or its file removed, while a worker was at it."""
 

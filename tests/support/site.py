@@ -33,6 +33,7 @@ def base_environment(data: Path, **values: str) -> dict[str, str]:
     foreign = (
         *("EVALSITE_", "DJANGO_", "DATABASE_URL", "CELERY_", "SITE_URL", "ALLOWED_HOSTS"),
         *("MACHINE_", "EMAIL_URL", "MAIL_FROM", "OIDC_", "SECOND_FACTOR_FOR"),
+        *("SHARD", "DASK_"),
     )
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     env["EVALSITE_DATA"] = str(data)

@@ -2,13 +2,13 @@
 
 import argparse
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.archives import ArchiveError
@@ -89,12 +89,12 @@ class Command(BaseCommand):
         parser.add_argument("--judged", type=Path, help="qrels of the sample, to estimate from")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        scheduler = os.environ.get("DASK_SCHEDULER")
+        workers, scheduler = options["workers"], settings.DASK_SCHEDULER
         try:
             measures, design_measure = _checked(options)
             for attempt in range(MOST_ATTEMPTS):
                 try:
-                    with open_executor(options["workers"], scheduler=scheduler) as executor:
+                    with open_executor(workers, scheduler=scheduler) as executor:
                         self._work(executor, measures, design_measure, options)
                     return
                 except BrokenExecutor:
