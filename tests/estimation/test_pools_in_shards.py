@@ -24,6 +24,7 @@ from tests.support import evaluation, factories
 from tests.support.deadly_runs import DeadlyRuns
 from tests.support.kept import Kept
 from tests.support.material import small_material
+from tests.support.object_storage import object_storage
 from tests.support.ports import free_port
 
 MANY = small_material(topics=128, documents=8, runs=3, depth=6)
@@ -115,6 +116,33 @@ def test_processes_give_the_same_file(
     in_shards(settings, 7)
     settings.SHARD_WORKERS = 2
     assert pools.ensure(many)[0].file == alone.file
+
+
+@pytest.mark.slow
+def test_shards_can_be_at_object_storage(
+    many: Campaign, sharded: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes share nothing with each other but the stored runs; what they put there goes."""
+    fsspec = pytest.importorskip("fsspec")
+    pytest.importorskip("s3fs")
+    alone = whole(many, settings, PoolKind.DOCUMENTS)
+    in_shards(settings, 7)
+    settings.SHARD_WORKERS = 2
+    monkeypatch.setenv("EVALSITE_COPIES", str(sharded.with_name("copies")))
+    with object_storage() as bucket:
+        settings.SHARDS_FOLDER = f"{bucket}/of-a-site"
+        seen = []
+        join = sharding.join_shards
+        monkeypatch.setattr(
+            sharding, "join_shards", lambda *given: seen.extend(given[1]) or join(*given)
+        )
+        assert pools.ensure(many)[0].file == alone.file
+        assert [str(place).startswith(settings.SHARDS_FOLDER) for place in seen] == [True] * 7
+        storage = fsspec.filesystem("s3")
+        storage.invalidate_cache()
+        assert storage.find(settings.SHARDS_FOLDER) == []
+        sharding.remove_all(sharding.folder())  # which is gone already
+    assert not sharded.exists()
 
 
 def test_a_pool_of_few_lines_stays_in_one_process(

@@ -81,6 +81,7 @@ class Remote:
         """Remove all that is below; nothing if there is nothing."""
         with self._named("removed"):
             system, path = self._found
+            system.invalidate_cache()  # others have written there
             if system.exists(path):
                 system.rm(path, recursive=True)
 
