@@ -69,7 +69,7 @@ def _preview(row: Round, job: jobs.Running) -> dict[str, Any]:
     costs = costs_of(row, pool)
     design = designing.design_at(row, pool, costs)
     plan = design if isinstance(design, AdaptivePlan) else None
-    design = design if plan is None else unlearned(plan)
+    design = unlearned(design) if isinstance(design, AdaptivePlan) else design
     if isinstance(design, QueryDesign):
         promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):
