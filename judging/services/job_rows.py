@@ -129,6 +129,8 @@ def _mine() -> QuerySet[Job]:
 
 
 def _finished() -> tuple[QuerySet[Job], dict[str, object]]:
+    """The hint of what was done is used up: what is asked for next may be due within the same
+    millisecond."""
     asked = Q(requested__gt=Slot("generation"))
     again = When(asked, then=Value(Job.State.QUEUED))
     return _mine(), {
@@ -136,6 +138,7 @@ def _finished() -> tuple[QuerySet[Job], dict[str, object]]:
         "done": Slot("generation"),
         "token": "",
         "attempts": 0,
+        "hinted": None,
         "due": Case(When(asked, then=Now()), default=F("due")),
         **_anew(asked, progress=Value(100), finished=Now()),
     }
