@@ -174,6 +174,32 @@ def test_finds_up_to_a_number_are_kish_s_below_it(enough: float) -> None:
     assert few.all() or enough < 1e9
 
 
+@pytest.mark.parametrize("filled", [0.8, 0.06, 0.01])
+def test_squares_that_are_known_are_not_added_up_again(
+    filled: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of dense blocks, of sparse ones and of few runs; what is told instead of them is found."""
+    (rows,) = many_runs_first(rows_of(1500, 100, filled), above=0)
+    whole, squares, added = products.power_sums(rows), products.gram(rows), []
+    assert np.array_equal(whole.squares, squares)
+    for name in ("symmetric_product", "product", "_columns"):
+        plain = getattr(products, name)
+        count = lambda *given, plain=plain: added.append(1) or plain(*given)  # noqa: E731
+        monkeypatch.setattr(products, name, count)
+    two = every_two.EveryTwo.upper_gram
+    monkeypatch.setattr(
+        every_two.EveryTwo, "upper_gram", lambda *given: added.append(1) or two(*given)
+    )
+    products.power_sums(rows)
+    every = len(added)
+    found = products.power_sums(rows, squares=squares)
+    assert len(added) - every < every
+    for name in ("squares", "fourths", "thirds"):
+        assert np.array_equal(getattr(found, name), getattr(whole, name))
+    twin = products.power_sums(rows, squares=squares + np.eye(100))
+    assert not np.array_equal(twin.squares, whole.squares)
+
+
 def test_nothing_found_is_none_of_anything() -> None:
     rows = of_few_runs(100, 5)
     assert not finds_up_to(4.0, rows, np.zeros(rows.shape[0])).any()

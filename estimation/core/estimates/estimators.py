@@ -302,11 +302,13 @@ def finds_up_to(enough: float, weights: SparseMatrix, squares: FloatArray) -> Fl
     for the other runs alone.
     """
     rows = root_scaled(weights, squares).rows
-    finds = _squares_apart(gram(rows)) / (float(rows.data.max(initial=0.0)) ** 2 or 1.0)
+    sums = gram(rows)
+    finds = _squares_apart(sums) / (float(rows.data.max(initial=0.0)) ** 2 or 1.0)
     some = np.flatnonzero(np.any(finds < enough, axis=0))
     if len(some):
         few = np.ix_(some, some)
-        exact = _contributions(power_sums(rows[:, some]))
+        of_some = rows if len(some) == len(sums) else rows[:, some]
+        exact = _contributions(power_sums(of_some, squares=sums[few]))
         finds[few] = np.where(finds[few] < enough, exact, finds[few])
     return finds
 

@@ -116,13 +116,16 @@ def _times(rows: SparseMatrix, roots: FloatArray) -> SparseMatrix:
     return scaled
 
 
-def power_sums(rows: SparseMatrix) -> PowerSums:
-    """Add up the powers that a covariance and the number of its contributions need."""
+def power_sums(rows: SparseMatrix, *, squares: FloatArray | None = None) -> PowerSums:
+    """Add up the powers that a covariance and the number of its contributions need.
+
+    `squares` are the sums of squares, (k, k), where they are known.
+    """
     (rows,) = many_first(rows, above=BLOCK_PAIRS)
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     for _, block in _blocks(rows):
-        sums.add(block.powers())
-    return sums.mirrored()
+        sums.add(block.powers(squares=squares is None))
+    return (sums if squares is None else replace(sums, squares=squares)).mirrored()
 
 
 def powers_and_gram(
@@ -200,11 +203,14 @@ class _Filled:
             tiles = tiles * padded[:, :, None, None]
         return symmetric_product(tiles, self.runs)
 
-    def powers(self) -> PowerSums:
-        """Return the sums of powers; of symmetric ones only what is above the diagonal counts."""
+    def powers(self, *, squares: bool = True) -> PowerSums:
+        """Return the sums of powers; of symmetric ones only what is above the diagonal counts.
+
+        Without `squares` these are 0.
+        """
         second, runs = np.square(self.tiles), self.runs
         return PowerSums(
-            symmetric_product(self.tiles, runs),
+            symmetric_product(self.tiles, runs) if squares else np.zeros((runs, runs)),
             symmetric_product(second, runs),
             product(second * self.tiles, runs, self.tiles, runs),
         )
@@ -238,11 +244,12 @@ class _Sparse:
         data = _scaled(self.data, scale, self.bounds)
         return self._products([data], data)[0]
 
-    def powers(self) -> PowerSums:
-        second = np.square(self.data)
-        squares, thirds = self._products([self.data, second * self.data], self.data)
+    def powers(self, *, squares: bool = True) -> PowerSums:
+        second, runs = np.square(self.data), self.room.shape[1]
+        left = [second * self.data, self.data] if squares else [second * self.data]
+        thirds, *found = self._products(left, self.data)
         (fourths,) = self._products([second], second)
-        return PowerSums(squares, fourths, thirds)
+        return PowerSums(found[0] if found else np.zeros((runs, runs)), fourths, thirds)
 
     def columns(self, numbers: FloatArray) -> FloatArray:
         return _columns(self.data, self.runs, self.bounds, numbers, self.room.shape[1])
@@ -282,10 +289,11 @@ class _Few:
     def upper_gram(self, scale: FloatArray | None = None) -> FloatArray:
         return self.every_two.upper_gram(_scaled(self.data, scale, self.bounds))
 
-    def powers(self) -> PowerSums:
+    def powers(self, *, squares: bool = True) -> PowerSums:
         two, second = self.every_two, np.square(self.data)
-        thirds = two.products(second * self.data, self.data)
-        return PowerSums(two.upper_gram(self.data), two.upper_gram(second), thirds)
+        thirds, number = two.products(second * self.data, self.data), self.number
+        found = two.upper_gram(self.data) if squares else np.zeros((number, number))
+        return PowerSums(found, two.upper_gram(second), thirds)
 
     def columns(self, numbers: FloatArray) -> FloatArray:
         return _columns(self.data, self.runs, self.bounds, numbers, self.number)

@@ -90,7 +90,7 @@ def variance_of_topics(sampled: Sampled, asked: Asked, measure: Measure) -> Floa
 
 def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows:
     """Judgments of these batches; of later ones they are not used."""
-    known = np.isin(asked.labels.pair, state.pair)
+    known = np.isin(asked.labels.pair, state.pair, kind="table")
     return select_rows(
         asked.labels if known.all() else asked.labels.chosen(known),
         sampled=state.pair,
