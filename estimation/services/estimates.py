@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 from django.db import transaction
+from django.db.models import QuerySet
 
 from estimation.core.archives import write_archive
 from estimation.core.collections.base import RoundCollection
@@ -39,6 +40,7 @@ from estimation.stored import MATRICES_FORMAT
 from estimation.work import QUALITY
 from judging.models import Job
 from judging.services import jobs
+from judging.statements import Slot, changes
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,7 @@ def recompute(job: jobs.Running) -> None:
     No estimates are written if neither batches nor labels nor runs have changed since the last
     ones; what is due after them is asked for all the same, as it may have failed.
     """
-    rows = Round.objects.select_related("campaign", "pool").defer("preview")
-    row = rows.get(pk=job.target)
+    row = storing.round_of(job.target)
     if not row.is_drawn or complete_batches(row) == 0:
         return
     inputs = gather(row, job)
@@ -281,7 +282,12 @@ def _is_overtaken(row: Round, inputs: Inputs) -> bool:
 
 def _advance(row: Round, inputs: Inputs) -> None:
     done = inputs.batches == inputs.gathered.batches
-    state = Round.State.COMPLETE if done else Round.State.JUDGING
-    Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING]).update(
-        state=state
-    )
+    _ADVANCED.rows(pk=row.pk, state=Round.State.COMPLETE if done else Round.State.JUDGING)
+
+
+def _advanced() -> tuple[QuerySet[Round], dict[str, object]]:
+    going_on = [Round.State.DRAWN, Round.State.JUDGING]
+    return Round.objects.filter(pk=Slot("pk"), state__in=going_on), {"state": Slot("state")}
+
+
+_ADVANCED = changes(_advanced)

@@ -4,16 +4,33 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.db import connection
 from django.db.models import Max, QuerySet
 
 from estimation.core.rounds.results import Evaluation, MeasureResult
-from estimation.models import Estimate, EstimateSet, Round, Run
+from estimation.models import Estimate, EstimateSet, Round, Run, StoredPool
 from estimation.services import drawing
+from judging.models import Campaign
 from judging.services import bulk
 from judging.statements import Slot, columns_of, counts, reads, row_of
 
 if TYPE_CHECKING:
     from estimation.services.estimates import Inputs, Recomputed
+
+OF_ROUND = [name for name in columns_of(Round) if name != "preview"]
+
+
+def round_of(pk: int) -> Round:
+    """A round with its campaign and its pool. Its preview is read where it is looked at."""
+    values = _ROUND.first(pk=pk)
+    if values is None:
+        raise Round.DoesNotExist(f"round {pk}")
+    own, of_campaign = len(OF_ROUND), len(columns_of(Campaign))
+    row = Round.from_db(connection.alias, OF_ROUND, values[:own])
+    row.campaign = row_of(Campaign, values[own : own + of_campaign])
+    if row.pool_id is not None:
+        row.pool = row_of(StoredPool, values[own + of_campaign :])
+    return row
 
 
 def latest(row: Round) -> EstimateSet | None:
@@ -128,6 +145,12 @@ def _places(result: MeasureResult) -> dict[int, int]:
     return {index: place for place, index in enumerate(known, start=1)}
 
 
+def _round() -> QuerySet[Round]:
+    with_it = *columns_of(Campaign, "campaign__"), *columns_of(StoredPool, "pool__")
+    return Round.objects.filter(pk=Slot("pk")).values_list(*OF_ROUND, *with_it)
+
+
+_ROUND = reads(_round)
 _LATE = reads(_late)
 _LATEST = reads(lambda: _sets().values_list(*columns_of(EstimateSet))[:1])
 _NUMBERS = counts(_sets, last=Max("number"))

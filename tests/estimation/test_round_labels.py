@@ -319,7 +319,7 @@ def test_a_recompute_compiles_few_statements_anew(
         row.estimate_sets.all().delete()
         jobs.run(jobs.request("recompute", row.pk, campaign=campaign).pk)
         assert row.estimate_sets.get().label_count
-    assert set(built) <= {"EstimateSet", "Round", "User"}
+    assert set(built) <= {"EstimateSet", "User"}
 
 
 def way_to_labels(row: Round, again: str = "") -> str:
