@@ -181,8 +181,8 @@ def excluded_while_it_is_computed(row: Round, monkeypatch: pytest.MonkeyPatch) -
     """A recompute without news has gathered its labels when work is excluded."""
     gather, left = estimates.gather, [row.campaign]
 
-    def gathered(asked: Round) -> estimates.Inputs:
-        found = gather(asked)
+    def gathered(asked: Round, job: jobs.Running | None = None) -> estimates.Inputs:
+        found = gather(asked, job)
         if left:
             exclude_alone(left.pop(), "ben")
         return found
