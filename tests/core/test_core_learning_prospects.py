@@ -9,6 +9,7 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.restriction import of_topics
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning import learning, played
@@ -248,6 +249,23 @@ def test_some_topics_tell_of_all_of_a_large_pool(monkeypatch: pytest.MonkeyPatch
     )
     twin = prospects(pool, plan).reached().at(400).half_width_most
     assert twin != pytest.approx(widths[0], rel=0.2)
+
+
+def test_runs_of_which_nothing_was_found_are_not_told_apart() -> None:
+    """Their estimates do not vary in what was played, and are not known for that."""
+    topics, runs, depth = [f"t{each:02}" for each in range(30)], 16, 60
+    ends = np.arange(len(topics) + 1) * depth
+    names = (
+        [f"{run}-{topic}-{rank}".encode() for topic in topics for rank in range(depth)]
+        for run in range(runs)
+    )
+    lists = {
+        f"run{at:02}": RankedLists(tuple(topics), ends, np.array(each))
+        for at, each in enumerate(names)
+    }
+    pool = build_pool(topics, lists, depth=depth)
+    found = prospects(pool, planned(pool, 500)).reached()
+    assert found.at(100).decided_most < 0.05
 
 
 def test_the_pool_of_some_topics_is_what_is_built_from_them() -> None:

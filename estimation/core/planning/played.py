@@ -203,12 +203,17 @@ def _half_width(found: MeasureResult) -> FloatArray:
 
 
 def _allowed(found: MeasureResult) -> FloatArray:
-    """The covariance, with what intervals allow for besides in the same proportion."""
-    estimate, half_width = found.estimate, _half_width(found)
-    normal = special.ndtri(CONFIDENCE) * estimate.se
-    some = np.isfinite(half_width) & (normal > 0.0)
-    more = float(np.median(half_width[some] / normal[some])) if some.any() else 1.0
-    return np.asarray(estimate.covariance * max(more, 1.0) ** 2)
+    """The covariance, as much larger as intervals are wider than the normal ones, (k, k).
+
+    Estimates that do not vary, as where nothing was found for a run, have intervals all the same.
+    """
+    covariance = found.estimate.covariance
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    width = np.where(np.isfinite(found.estimate.half_width), found.estimate.half_width, 0.0)
+    wanted, varies = width / special.ndtri(CONFIDENCE), deviation > 0.0
+    more = float(np.median(wanted[varies] / deviation[varies])) if varies.any() else 1.0
+    alone = np.diag(np.where(varies, 0.0, wanted**2))
+    return np.asarray(covariance * max(more, 1.0) ** 2 + alone)
 
 
 def _pairs_of(plan: AdaptivePlan, ends: FloatArray) -> FloatArray:
