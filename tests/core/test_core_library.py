@@ -9,6 +9,7 @@ from estimation import core
 from estimation.core.data.labels import LabelError
 from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
+from estimation.core.planning.learning import LearningProspects
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds import evaluation
 from estimation.core.sampling.allocation import make_design
@@ -169,9 +170,24 @@ def adaptive(pool: Pool) -> core.AdaptivePlan:
     return core.make_design(pool, measure="DCG@5", budget=80, method="adaptive", max_grade=2)
 
 
-def test_an_adaptive_round_promises_what_it_buys_if_nothing_is_learned(
+def test_an_adaptive_round_promises_the_wide_end_of_what_was_played(
     pool: Pool, adaptive: core.AdaptivePlan
 ) -> None:
+    ours = core.expected_precision(pool, adaptive)
+    played = LearningProspects.of(pool, adaptive, measures=[DCG])
+    np.testing.assert_array_equal(ours.half_width, played.half_widths(DCG, [80.0])[1, 0])
+    differences = ours.difference_half_width[np.triu_indices(len(pool.runs), 1)]
+    assert np.median(differences) == pytest.approx(played.differences(DCG, 80.0)[1], rel=0.3)
+    np.testing.assert_array_equal(np.diag(ours.difference_half_width), 0.0)
+    curve = core.precision_by_budget(pool, adaptive, budgets=[40, 80])
+    np.testing.assert_array_equal(curve.half_width[1], ours.half_width)
+    surer = core.expected_precision(pool, adaptive, confidence=0.99)
+    assert np.all(surer.half_width > ours.half_width)
+
+
+def test_an_adaptive_round_of_one_batch_promises_what_its_design_does(pool: Pool) -> None:
+    asked = {"measure": "DCG@5", "budget": 80, "batch_size": 80}
+    adaptive = core.make_design(pool, method="adaptive", max_grade=2, **asked)
     poisson = core.make_design(pool, measure="DCG@5", budget=80)
     ours, theirs = (
         core.expected_precision(pool, each, max_grade=2) for each in (adaptive, poisson)

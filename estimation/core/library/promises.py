@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import kind_of
+from ..planning.learning import LearningProspects, learns
 from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
 from ..rounds.adaptive.state import AdaptivePlan
 from ..sampling.designs import Design, DesignError
@@ -35,8 +36,9 @@ def expected_precision(
 ) -> ExpectedPrecision:
     """Say what a design of pairs promises: the half width of every run's interval to expect.
 
-    It rests on what the design's prior believes, before anything is judged. Of adaptive rounds it
-    is what the budget buys if nothing is learned from the judgments.
+    It rests on what the design's prior believes, before anything is judged. An adaptive round of
+    several batches is played on drawn grades, with few relevant documents and with many
+    (`planning.learning`); half widths are the wider ones, on its own scale.
 
     Parameters
     ----------
@@ -57,6 +59,10 @@ def expected_precision(
     (True, True)
     """
     pairs, wanted, prior = _believed(pool, design, measure, max_grade)
+    if isinstance(design, AdaptivePlan) and learns(design):
+        played = LearningProspects.of(pool, design, measures=[wanted], confidence=confidence)
+        wide = played.half_widths(wanted, [design.budget])[1, 0]
+        return ExpectedPrecision(pool.runs, wide, played.every_difference(design.budget))
     return expected_half_widths(
         pool, pairs, measure=wanted, prior=prior, max_grade=max_grade, confidence=confidence
     )
@@ -108,6 +114,9 @@ def precision_by_budget(
     True
     """
     pairs, wanted, prior = _believed(pool, design, measure, max_grade)
+    if isinstance(design, AdaptivePlan) and learns(design):
+        played = LearningProspects.of(pool, design, measures=[wanted], confidence=confidence)
+        return PrecisionByBudget(pool.runs, tuple(budgets), played.half_widths(wanted, budgets)[1])
     curve = half_width_curve(
         pool,
         pairs,

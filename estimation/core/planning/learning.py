@@ -26,6 +26,7 @@ from scipy import special
 
 from ..arrays import check_confidence, frozen
 from ..data.restriction import of_topics
+from ..inference.intervals import difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..sampling.priors import Prior
 from .planning import largest_values, value_products
@@ -104,6 +105,7 @@ class LearningProspects:
         plan: AdaptivePlan,
         *,
         measures: Sequence[Measure],
+        confidence: float = 0.95,
     ) -> LearningProspects:
         """Play them.
 
@@ -114,6 +116,7 @@ class LearningProspects:
         """
         if not learns(plan):
             raise ValueError("a plan that learns has two batches and 60 pairs or more")
+        check_confidence(confidence)
         some, of_some = _some_topics(pool, plan)
         frame, best = of_some.frame(some), plan.max_grade
         budget = _payable(plan) / _payable(of_some)
@@ -121,12 +124,12 @@ class LearningProspects:
         played, products = [], []
         for world in worlds_of(predicted=plan.predicted is not None):
             grades = [drawn_grades(frame, world, number=each) for each in range(DRAWN)]
-            found = play(some, of_some, grades, measures=measures)
+            found = play(some, of_some, grades, measures=measures, confidence=confidence)
             played.append(found.scaled(budget=budget, variance=topics))
             drawn = _as_drawn(measures[0], grades[0])
             moved = value_products(some, measure=measures[0], prior=drawn, max_grade=best)
             products.append(topics * moved)
-        return cls(pool, plan, tuple(measures), tuple(played), tuple(products))
+        return cls(pool, plan, tuple(measures), tuple(played), tuple(products), confidence)
 
     def half_widths(self, measure: Measure, budgets: Sequence[float]) -> FloatArray:
         """Return half widths between the worlds, shape (2, n, k): the narrow and the wide ones.
@@ -153,6 +156,17 @@ class LearningProspects:
         ]
         return quantile * min(found), quantile * max(found)
 
+    def every_difference(self, budget: float) -> FloatArray:
+        """Return the wide half width of each difference by the first measure, (k, k)."""
+        runs, quantile = len(self.pool.runs), special.ndtri(0.5 + self.confidence / 2.0)
+        found = []
+        for each in self.played:
+            errors = [np.sqrt(difference_variances(some)).ravel() for some in each.covariance]
+            found.append(self._between(np.stack(errors), np.array([float(budget)]))[0])
+        reachable = self._reachable(self.measures[0])
+        widths = quantile * np.max(found, axis=0).reshape(runs, runs)
+        return np.where(np.logical_and.outer(reachable, reachable), widths, np.inf)
+
     def reached(
         self,
         *,
@@ -164,7 +178,6 @@ class LearningProspects:
         What is said of a budget is the same whichever budget the design has, as long as it has as
         many batches.
         """
-        check_confidence(self.confidence)
         design, costs = self.plan.design, self.plan.costs
         budgets, grid = budgets_of(design, costs)
         reachable = self._reachable(self.measures[0])

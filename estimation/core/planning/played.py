@@ -14,7 +14,7 @@ Why this biases nothing: nothing of it is served to anybody, and seeds of rounds
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -41,7 +41,6 @@ FIRST, LAST = 20.0, 0.7  # judged pairs in the first batch, and the share of the
 LEAST = 4  # batches, however small the pool is
 SKIPPED = 2  # batches by which next to nothing is known
 MANY_BATCHES = 5  # of a round that learns as well from batches that grow
-CONFIDENCE = 0.975  # one-sided, of the intervals of a round
 TWICE = 1000.0  # judged pairs up to which chance tells as much, so that two rounds are played
 
 
@@ -96,7 +95,12 @@ class Played:
 
 
 def play(
-    pool: Pool, plan: AdaptivePlan, grades: Sequence[IntArray], *, measures: Sequence[Measure]
+    pool: Pool,
+    plan: AdaptivePlan,
+    grades: Sequence[IntArray],
+    *,
+    measures: Sequence[Measure],
+    confidence: float = 0.95,
 ) -> Played:
     """Play a round to the end of most of its pool, and others as far as chance tells much.
 
@@ -109,12 +113,15 @@ def play(
         For each round, which are told of by their mean. The first is played to its end.
     measures : sequence of Measure
         That are told of.
+    confidence : float
+        Of intervals.
     """
+    asked = {"measures": measures, "max_grade": plan.max_grade, "confidence": confidence}
     ends = growing(plan)
     nodes = ends[SKIPPED:]
     short = SKIPPED + int(np.searchsorted(_pairs_of(plan, nodes), TWICE, side="right"))
     rounds = [
-        _told(pool, plan, ends[: short if number else len(ends)], each, measures, number)
+        _told(pool, plan, ends[: short if number else len(ends)], each, number, asked)
         for number, each in enumerate(grades)
         if not number or short > SKIPPED
     ]
@@ -126,8 +133,8 @@ def _told(
     plan: AdaptivePlan,
     ends: FloatArray,
     grades: IntArray,
-    measures: Sequence[Measure],
     number: int,
+    asked: dict[str, Any],
 ) -> Played:
     """What is known with each budget but the first ones."""
     seed, told = f"played {number}", []
@@ -135,16 +142,16 @@ def _told(
         drawn = AdaptiveRound.begin(pool, replace(plan, design=design), seed=seed)
         while drawn.planned < drawn.batches:
             drawn = drawn.extended(pool, labels=_labels(drawn, grades))
-        asked = {"labels": _labels(drawn, grades), "max_grade": plan.max_grade}
+        labels = _labels(drawn, grades)
         for batches in prefixes:
-            found = evaluate(pool, drawn, measures=measures, batches=batches, **asked)  # type: ignore[arg-type]
+            found = evaluate(pool, drawn, labels=labels, batches=batches, **asked)
             told.append(found.results)
     by_measure = list(zip(*told, strict=True))
     return Played(
         ends[SKIPPED:],
         tuple(np.stack([_half_width(each) for each in some]) for some in by_measure),
         tuple(np.array([_difference(each, plan.goal) for each in some]) for some in by_measure),
-        np.stack([_allowed(each) for each in by_measure[0]]),
+        np.stack([_allowed(each, asked["confidence"]) for each in by_measure[0]]),
     )
 
 
@@ -202,7 +209,7 @@ def _half_width(found: MeasureResult) -> FloatArray:
     return np.where(np.isfinite(width), width, np.inf)
 
 
-def _allowed(found: MeasureResult) -> FloatArray:
+def _allowed(found: MeasureResult, confidence: float) -> FloatArray:
     """The covariance, as much larger as intervals are wider than the normal ones, (k, k).
 
     Estimates that do not vary, as where nothing was found for a run, have intervals all the same.
@@ -210,7 +217,7 @@ def _allowed(found: MeasureResult) -> FloatArray:
     covariance = found.estimate.covariance
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     width = np.where(np.isfinite(found.estimate.half_width), found.estimate.half_width, 0.0)
-    wanted, varies = width / special.ndtri(CONFIDENCE), deviation > 0.0
+    wanted, varies = width / special.ndtri(0.5 + confidence / 2.0), deviation > 0.0
     more = float(np.median(wanted[varies] / deviation[varies])) if varies.any() else 1.0
     alone = np.diag(np.where(varies, 0.0, wanted**2))
     return np.asarray(covariance * max(more, 1.0) ** 2 + alone)
