@@ -107,7 +107,7 @@ def reached_by_budget(
     """
     check_confidence(confidence)
     budgets, grid = budgets_of(design, costs)
-    beliefs = prior, _plentiful(prior, measure, max_grade)
+    beliefs = prior, plentiful(prior, measure, max_grade)
     about = {"measure": measure, "max_grade": max_grade}
     reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
     known = reachable if reachable.any() else np.ones_like(reachable)
@@ -233,8 +233,8 @@ def _worked_out(
     return np.unique(np.concatenate([evenly, [before], grid[-2:]]))
 
 
-def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
-    """The same with relevant documents everywhere."""
+def plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
+    """Return the same with relevant documents everywhere."""
     best = measure.max_utility(max_grade) if measure.family == "gain" else 1.0
     return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
 
