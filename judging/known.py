@@ -147,3 +147,34 @@ class TrainingAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.grade} for {self.pair_id}"
+
+
+class AcceptedGrades(models.Manager["KnownGrade"]):
+    """Those of accepted qrels: a file that is half read has none."""
+
+    def get_queryset(self) -> "models.QuerySet[KnownGrade]":
+        return super().get_queryset().filter(upload__state="accepted")
+
+
+class KnownGrade(models.Model):
+    """A line of qrels: a grade brought along, used only when the organizer says so.
+
+    Rows of a file that is being read, or was not accepted, are found by ``every`` alone.
+    """
+
+    campaign = models.ForeignKey("judging.Campaign", models.CASCADE, related_name="known_grades")
+    upload = models.ForeignKey("judging.Upload", models.CASCADE, related_name="known_grades")
+    topic = models.ForeignKey("judging.Topic", models.CASCADE, related_name="+")
+    docno = models.CharField(max_length=255)
+    grade = models.PositiveSmallIntegerField()
+
+    objects = AcceptedGrades()
+    every: models.Manager["KnownGrade"] = models.Manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["campaign", "topic", "docno"], name="known_grade_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.docno} {self.grade}"

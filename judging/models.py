@@ -21,6 +21,7 @@ from judging.factors import Letter as Letter  # noqa: PLC0414
 from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
 from judging.factors import SecondFactor as SecondFactor  # noqa: PLC0414
 from judging.known import GoldPair as GoldPair  # noqa: PLC0414
+from judging.known import KnownGrade as KnownGrade  # noqa: PLC0414
 from judging.known import QualityRules as QualityRules  # noqa: PLC0414
 from judging.known import Training as Training  # noqa: PLC0414
 from judging.known import TrainingAnswer as TrainingAnswer  # noqa: PLC0414
@@ -236,24 +237,6 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return self.docno
-
-
-class KnownGrade(models.Model):
-    """A line of accepted qrels: a grade brought along, used only when the organizer says so."""
-
-    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="known_grades")
-    upload = models.ForeignKey(Upload, models.CASCADE, related_name="known_grades")
-    topic = models.ForeignKey(Topic, models.CASCADE, related_name="+")
-    docno = models.CharField(max_length=255)
-    grade = models.PositiveSmallIntegerField()
-
-    class Meta:
-        constraints = [
-            UniqueConstraint(fields=["campaign", "topic", "docno"], name="known_grade_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.docno} {self.grade}"
 
 
 class SampledPairs(models.Manager["Pair"]):

@@ -75,7 +75,7 @@ class Lines:
             problems.warning(None, "topic", f"{_named(absent)} {missing}")
         return self.some(known)
 
-    def some(self, which: NDArray[np.bool_] | slice) -> "Lines":
+    def some(self, which: NDArray[np.bool_] | IntArray | slice) -> "Lines":
         """Return some of the lines, with the same names."""
         return replace(
             self,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from judging.formats.cells import PlainLines, as_bytes, distinct, split_cells
-from judging.formats.columns import LineReader, Lines
+from judging.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, id_problem, show
 
@@ -25,7 +25,7 @@ def read_qrels(
     *,
     grades: Collection[int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_lines: int = 1_000_000,
+    max_lines: int = MAX_LINES,
 ) -> Lines:
     """Return the good judgments of a file, their grades being the values, and report the others.
 

@@ -8,6 +8,8 @@ import numpy as np
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from judging.formats.cells import IntArray
+from judging.formats.columns import Lines
 from judging.formats.documents import DocumentRecord, read_documents
 from judging.formats.lines import MEBIBYTE
 from judging.formats.problems import Problems
@@ -15,7 +17,6 @@ from judging.formats.qrels import read_qrels
 from judging.formats.topics import TopicRecord, read_topics
 from judging.models import Document, KnownGrade, Topic, Upload
 from judging.services import bulk, jobs
-from judging.services.bulk import Columns
 from judging.services.uploads import Load, Reading, loads
 
 CHUNK = 1000
@@ -157,40 +158,72 @@ def _chunks(rows: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 @loads(Upload.Kind.QRELS)
 def load_qrels(reading: Reading) -> Load:
-    """Judgments are columns from the file to the database; none is an object of its own."""
+    """Judgments are columns from the file to the database, and text only some at a time.
+
+    They may be many, so that they are staged: all of them are there at once when the upload is
+    accepted, and other writers of SQLite wait for some of them at most.
+    """
     topics = topic_ids(reading)
     grades = range(reading.campaign.max_grade + 1)
     with reading.open() as file:
         lines = read_qrels(file, reading.problems, grades=grades, limits=reading.limits)
-    row = np.array([topics.get(name, 0) for name in lines.names], dtype=np.int64)[lines.topic]
-    taken = np.flatnonzero(row)
-    columns = {
-        "topic": row[taken].tolist(),
-        "docno": [docno.decode() for docno in lines.docno[taken].tolist()],
-        "grade": lines.values[taken, 0].astype(np.int64).tolist(),
-    }
-    _refuse_known(reading, columns, lines.number[taken].tolist())
+    row = np.array([topics.get(name, 0) for name in lines.names], dtype=np.int64)
+    known = lines.some(row[lines.topic] > 0)
+    _refuse_known(reading, row, known)
     _warn_unknown(reading, {name for name in lines.names if name not in topics})
-    reading.summary = {"qrels": len(taken)}
-    return lambda: _create(reading, columns)
+    reading.summary = {"qrels": len(known)}
+    if reading.problems.ok and not reading.upload.check_only:
+        _stage_grades(reading, row, known)
+    return lambda: None
 
 
-def _refuse_known(reading: Reading, columns: Columns, numbers: list[int]) -> None:
-    known = set(reading.campaign.known_grades.values_list("topic_id", "docno"))
-    if not known:
-        return
-    pairs = zip(columns["topic"], columns["docno"], strict=True)
-    for number, pair in zip(numbers, pairs, strict=True):
-        if pair in known:
-            message = "The campaign has a known grade of this pair already."
-            reading.problems.error(number, "docno", message)
+def _refuse_known(reading: Reading, row: IntArray, lines: Lines) -> None:
+    """Topic by topic: no more than the known grades of one are held."""
+    known = reading.campaign.known_grades
+    there = set(known.order_by().values_list("topic_id", flat=True).distinct())
+    by_topic = np.argsort(lines.topic, kind="stable")
+    ends = np.cumsum(np.bincount(lines.topic, minlength=len(row)))
+    again: list[int] = []
+    for code in [code for code, pk in enumerate(row.tolist()) if pk in there]:
+        docnos = set(known.filter(topic=int(row[code])).values_list("docno", flat=True))
+        own = by_topic[ends[code - 1] if code else 0 : ends[code]]
+        named = zip(lines.number[own].tolist(), lines.docno[own].tolist(), strict=True)
+        again += [number for number, docno in named if docno.decode() in docnos]
+    for number in sorted(again):
+        message = "The campaign has a known grade of this pair already."
+        reading.problems.error(number, "docno", message)
 
 
-def _create(reading: Reading, columns: Columns) -> None:
+def _stage_grades(reading: Reading, row: IntArray, lines: Lines) -> None:
     fixed = {"campaign": reading.campaign.pk, "upload": reading.upload.pk}
-    for start in range(0, len(columns["docno"]), AT_ONCE):
-        part = {name: column[start : start + AT_ONCE] for name, column in columns.items()}
-        bulk.insert(KnownGrade, fixed | part)
+    _drop_left(reading)
+    by_topic = np.argsort(row[lines.topic], kind="stable")  # the index has them together
+    try:
+        for start in range(0, len(lines), AT_ONCE):
+            some = lines.some(by_topic[start : start + AT_ONCE])
+            columns = {
+                "topic": row[some.topic].tolist(),
+                "docno": [docno.decode() for docno in some.docno.tolist()],
+                "grade": some.values[:, 0].astype(np.int64).tolist(),
+            }
+            with transaction.atomic():
+                reading.job.fence()
+                bulk.insert(KnownGrade, fixed | columns)
+            reading.job.report(start / len(lines), f"{start + len(some):,} judgments")
+    except IntegrityError:
+        message = "Another upload has brought the same pairs meanwhile."
+        reading.problems.error(None, "docno", message)
+
+
+def _drop_left(reading: Reading) -> None:
+    """Rows that this file, and files that were not accepted, have left; some at a time."""
+    away = Q(state__in=[Upload.State.REJECTED, Upload.State.CHECKED]) | Q(pk=reading.upload.pk)
+    left = reading.campaign.uploads.filter(away, kind=Upload.Kind.QRELS)
+    rows = KnownGrade.every.filter(upload__in=list(left))
+    while some := list(rows.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
+        with transaction.atomic():
+            reading.job.fence()
+            rows.filter(pk__lte=some[-1]).delete()
 
 
 def _warn_unknown(reading: Reading, unknown: set[str]) -> None:
