@@ -5,8 +5,9 @@ shards, waits, and writes the pool from them without ever holding it. Which pair
 hangs neither on shards nor on workers: its file has the bytes that one process would have written.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
 
 from django.conf import settings
@@ -81,11 +82,23 @@ def pooled(
 
 
 def _done(steps: Sequence[PoolStoredRuns], tell: Callable[[int], None]) -> list[Place]:
-    """Has the workers do the steps; what is in their way comes out as a sentence."""
+    with _workers() as executor:
+        tell(0)
+        return do_steps(executor, steps, told=tell)
+
+
+def cluster_sees_files() -> bool:
+    """Whether a worker of the Dask cluster finds the stored files. Raises `jobs.Hindered`."""
+    with _workers() as executor:
+        return executor.submit(os.path.isdir, str(files.path_of("."))).result()
+
+
+@contextmanager
+def _workers() -> Iterator[Executor]:
+    """Who does the work; what is in their way comes out as a sentence."""
     try:
         with open_executor(settings.SHARD_WORKERS, scheduler=settings.DASK_SCHEDULER) as executor:
-            tell(0)
-            return do_steps(executor, steps, told=tell)
+            yield executor
     except BrokenExecutor:
         who = "The Dask cluster" if settings.DASK_SCHEDULER else "A process that pools the runs"
         why = "perhaps for want of memory"

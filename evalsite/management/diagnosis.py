@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from estimation.formats.pdf import STYLE, STYLE_ENDS
+from estimation.services import sharding
 from estimation.services.machines import calls
 from estimation.services.report_files import pdf
 from estimation.services.report_files.kinds import NotForThisRound
@@ -28,7 +29,7 @@ from evalsite.management.preparation import running_address, working_demo_sign_i
 from evalsite.management.tables import why_too_new
 from judging import workers
 from judging.errors import UserError
-from judging.services import passkeys, sign_on
+from judging.services import jobs, passkeys, sign_on
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
 LOW_DISK_BYTES = 2**30
@@ -243,6 +244,24 @@ def _endpoints() -> Iterator[Diagnosis]:
             yield Diagnosis(name, OK, f"{endpoint.host} answers; offers {models}")
 
 
+def _large_pools() -> Iterator[Diagnosis]:
+    """The cluster is asked for by this process: workers of the site may see another one."""
+    if not settings.DASK_SCHEDULER:
+        seen = f"in shards by {settings.SHARD_WORKERS} processes beside a worker (DASK_SCHEDULER)"
+        yield Diagnosis("Large pools", OK, seen)
+        return
+    mend, seen = MENDS["Large pools"], f"workers at {settings.DASK_SCHEDULER} see the files"
+    try:
+        if not sharding.cluster_sees_files():
+            seen = f"a worker at {settings.DASK_SCHEDULER} does not see {settings.MEDIA_ROOT}"
+            yield Diagnosis("Large pools", WARNING, seen, mend)
+            return
+    except jobs.Hindered as error:
+        yield Diagnosis("Large pools", WARNING, str(error), mend)
+    else:
+        yield Diagnosis("Large pools", OK, seen)
+
+
 def _mail() -> Iterator[Diagnosis]:
     if not settings.MAIL_ON:
         yield Diagnosis("Mail", OK, "none is sent: links are passed on by hand (EMAIL_URL)")
@@ -302,6 +321,7 @@ MENDS = {
     "Broker": "Start the broker, and check CELERY_BROKER_URL.",
     "File storage": "Give this user the right to write there, or set EVALSITE_DATA.",
     "Worker": "Mend the database first.",
+    "Large pools": "Check DASK_SCHEDULER: docs/deployment.md says what its workers must see.",
     "Mail": "Check EMAIL_URL, and that the mail server lets this machine in.",
     "Sign-on": "Check OIDC_ISSUER: its /.well-known/openid-configuration must say the same.",
     "PDF": "python -m pip install -r requirements.txt, and sh deploy/system-libraries.sh",
@@ -322,6 +342,7 @@ CHECKS: dict[str, Callable[[], Iterator[Diagnosis]]] = {
     "DEBUG": _debug,
     "Site URL": _site_url,
     "Endpoints": _endpoints,
+    "Large pools": _large_pools,
     "Mail": _mail,
     "Sign-on": _sign_on,
     "Second factor": _second_factors,
