@@ -1,12 +1,15 @@
 """What a whole site takes: time to start, memory at rest, eight sign-ins, its environment.
 
-`manage.py up --no-demo` on SQLite, in a new folder; processor time is that of all its processes,
-memory what they have for themselves and their share of what they have in common (PSS).
+`manage.py up` on SQLite, in a new folder; processor time is that of all its processes, memory what
+they have for themselves and their share of what they have in common (PSS). At rest after work is a
+site with the demo campaign: its jobs were done, its pages shown, and then nobody was there.
 """
 
 import argparse
 import concurrent.futures
+import html
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +28,20 @@ from tests.support.ports import free_port
 from tests.support.site import PASSWORD, REPO, base_environment, manage
 
 SIGN_INS, AT_REST = 8, 20.0  # people at once; seconds until a site is at rest
+RESTS_AFTER, RESTED = 10, 25.0  # seconds without work, and until all that follows is done
+JOBS = ("recompute", "label-quality", "preview", "machine-agreement")
+DONE_AGAIN = f"""
+import time
+from judging.models import Job
+from judging.services import jobs
+asked = [jobs.request(job.kind, job.target, data=job.data)
+         for job in Job.objects.filter(kind__in={JOBS})]
+ids = [job.pk for job in asked]
+while Job.objects.filter(pk__in=ids, state__in=("queued", "running")).exists():
+    time.sleep(0.1)
+"""
 MEGABYTE = 1e6
+ORGANIZER = ("organizer", "evalsite-demo")
 USERS = f"""
 from judging.models import User
 for number in range({SIGN_INS}):
@@ -34,13 +50,13 @@ for number in range({SIGN_INS}):
 
 
 @contextmanager
-def started(data: Path) -> Iterator[tuple[psutil.Process, str]]:
+def started(data: Path, *arguments: str, **values: str) -> Iterator[tuple[psutil.Process, str]]:
     """A site that answers, and its address."""
     port = free_port()
-    command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(port)]
+    command = [sys.executable, "manage.py", "up", *arguments, "--port", str(port)]
     with (data / "up.log").open("wb") as log:
         up = subprocess.Popen(
-            command, env=base_environment(data), stdout=log, stderr=log, cwd=REPO,
+            command, env=base_environment(data, **values), stdout=log, stderr=log, cwd=REPO,
             start_new_session=True,
         )  # fmt: skip
     try:
@@ -92,6 +108,31 @@ def signed_in(parent: psutil.Process, url: str) -> float:
         return watched.result() - before
 
 
+def after_work(data: Path) -> tuple[float, float]:
+    """Memory of a site with the demo campaign: at work, and when it rests again."""
+    with started(data):
+        pass
+    with started(data, REST_SECONDS=str(RESTS_AFTER)) as (up, url):
+        people = Api(url)
+        people.sign_in(*ORGANIZER)
+        for page in links(people, "/"):
+            people.get(page)
+        manage(base_environment(data), "shell", "--no-imports", "--command", DONE_AGAIN)
+        working = memory_of(up)
+        time.sleep(RESTED)
+        return working, memory_of(up)
+
+
+def links(people: Api, page: str, most: int = 100) -> list[str]:
+    """So many addresses of the site that are reached from a page, over others."""
+    found = [page]
+    for each in found:
+        for link in re.findall(r'href="(/[^"#]*)"', people.get(each).text):
+            if link not in found and not link.startswith("/static/") and len(found) < most:
+                found.append(html.unescape(link))
+    return found
+
+
 def size_of_environment() -> float:
     """Megabytes of an environment with what a site needs to run."""
     with tempfile.TemporaryDirectory() as folder:
@@ -105,15 +146,19 @@ def size_of_environment() -> float:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        with started(data):
+        with started(data, "--no-demo"):
             pass  # the database is there from now on, and modules are compiled
         manage(base_environment(data), "shell", "--no-imports", "--command", USERS)
-        with started(data) as (up, url):
+        with started(data, "--no-demo") as (up, url):
             tell(Figure("start of a site", seconds_of(up), "s", most=4.0))
             time.sleep(AT_REST)
             tell(Figure("memory of a site at rest", memory_of(up), "MB", most=300.0))
             work = f"{SIGN_INS} sign-ins at once: more memory"
             tell(Figure(work, signed_in(up, url), "MB", most=200.0))
+    with tempfile.TemporaryDirectory() as folder:
+        working, rested = after_work(Path(folder))
+        work = "memory of a site at rest after work"
+        tell(Figure(work, rested, "MB", "at work", working, most=300.0))
     tell(Figure("size of the environment of a site", size_of_environment(), "MB", most=450.0))
 
 

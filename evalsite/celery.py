@@ -14,6 +14,7 @@ from celery import Celery
 from celery.signals import (
     celeryd_init,
     task_prerun,
+    task_received,
     worker_process_init,
     worker_ready,
     worker_shutting_down,
@@ -47,9 +48,16 @@ def be_patient(conf: Any, **_kwargs: Any) -> None:
 
 @worker_ready.connect
 def start_steward(sender: Any, **_kwargs: Any) -> None:
-    from judging.services import steward  # noqa: PLC0415  (needs the application registry)
+    from evalsite import resting  # noqa: PLC0415  (needs the application registry)
+    from judging.services import steward  # noqa: PLC0415
 
-    steward.start(queues=sender.app.amqp.queues.consume_from)
+    queues = sender.app.amqp.queues.consume_from
+    if settings.EMBEDDED_BROKER:
+        rest = resting.PoolAtRest(sender, settings.REST_SECONDS, load=_load)
+        task_received.connect(rest.message_came, weak=False)
+        steward.start(queues, then=rest.look)
+    else:
+        steward.start(queues)
 
 
 @worker_shutting_down.connect
@@ -68,8 +76,8 @@ def let_start_processes(**_kwargs: Any) -> None:
 
 @task_prerun.connect
 def load_what_jobs_need(**_kwargs: Any) -> None:
-    """By the process that does the first of them: a worker at rest has none of it, and its main
-    process never does."""
+    """By the process that does the first of them, or as soon as people are at work: a worker at
+    rest has none of it, and its main process never does."""
     _load()
 
 

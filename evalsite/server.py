@@ -26,6 +26,7 @@ from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
+from evalsite import allocator
 from evalsite.bodies import most_bytes
 from evalsite.wsgi import application
 
@@ -82,6 +83,10 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     parser_class = Request
 
+    def handle_close(self) -> None:
+        self.server.served = True
+        super().handle_close()
+
     def quiet_seconds(self) -> float:
         return float(time.time() - self.last_activity)
 
@@ -112,11 +117,21 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
     channel_class = Channel
     stopping = False
+    served = False  # since it rested
+    _rested = 0.0
 
     def maintenance(self, now: float) -> None:
         for channel in list(self.active_channels.values()):
             if channel.is_overdue():
                 channel.handle_close()
+        self._rest(now)
+
+    def _rest(self, now: float) -> None:
+        """Now and then, between requests: a tenth of a second, in which nobody is answered."""
+        between = all(channel.is_idle() for channel in self.active_channels.values())
+        if self.served and between and now - self._rested >= settings.REST_SECONDS:
+            self.served, self._rested = False, now
+            allocator.give_back()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stopping = True

@@ -228,6 +228,7 @@ UPLOAD_QUEUE = "uploads"
 JOB_QUEUES = {"upload": UPLOAD_QUEUE}
 JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=20)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=3.0)
+REST_SECONDS = env.float("REST_SECONDS", default=120.0)
 WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
 
 # Pools of more lines than one process should hold are built in shards.

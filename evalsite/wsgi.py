@@ -8,6 +8,8 @@ import numpy.ma  # noqa: F401 (`np.unique` asks for it: else within the first re
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
+from evalsite import allocator
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 os.environ.setdefault("DATABASE_SECONDS", "10")  # people wait for the answer
 
@@ -24,5 +26,6 @@ class Handler(WSGIHandler):
     request_class = Request
 
 
+allocator.share()
 django.setup(set_prefix=False)
 application = Handler()

@@ -1,4 +1,5 @@
-"""Memory that a worker lets go serves for what it takes next, and is not asked for again."""
+"""Memory that a worker lets go serves for what it takes next, and is not asked for again; what is
+not used at rest goes back, and threads share what they take it from."""
 
 import subprocess
 import sys
@@ -21,6 +22,56 @@ for _ in range(10):
     work()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
+
+# What is kept stands at the end of what is let go, so that nothing goes back by itself.
+LET_GO = """
+import sys
+from evalsite import allocator
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+taken = [bytes(2_000) for _ in range(30_000)]
+kept = taken[-1]
+del taken
+before = resident()
+getattr(allocator, sys.argv[1], lambda: None)()
+print(before - resident())
+"""
+OF_THREADS = """
+import sys, threading
+from evalsite import allocator
+getattr(allocator, sys.argv[1], lambda: None)()
+def reserved():
+    return int(open("/proc/self/statm").read().split()[0]) * 4096
+together, before = threading.Barrier(9), reserved()
+def take():
+    held = [bytes(2_000) for _ in range(100)]
+    together.wait()
+    together.wait()
+threads = [threading.Thread(target=take) for _ in range(8)]
+for each in threads:
+    each.start()
+together.wait()
+print(reserved() - before)
+together.wait()
+"""
+
+
+def bytes_told(program: str, by: str) -> int:
+    command = [sys.executable, "-c", program, by]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return int(done.stdout)
+
+
+def test_what_is_not_used_goes_back_at_rest() -> None:
+    assert bytes_told(LET_GO, "give_back") > 50e6
+    assert bytes_told(LET_GO, "nothing") < 5e6  # the twin waits for the end of the process
+
+
+def test_threads_share_what_they_take_memory_from() -> None:
+    of_an_arena = 64 * 2**20  # addresses that glibc sets aside for each
+    stacks = 8 * 9 * 2**20
+    assert bytes_told(OF_THREADS, "share") < stacks + of_an_arena
+    assert bytes_told(OF_THREADS, "nothing") > stacks + 3 * of_an_arena
 
 
 def pages_asked_for(by: str) -> int:

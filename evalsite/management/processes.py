@@ -45,9 +45,8 @@ def worker_command(
 ) -> list[str]:
     """A Celery worker that takes from the queues, or from all."""
     return [
-        *(sys.executable, "-m", "celery", "-A", "evalsite", "worker", "--pool", "prefork"),
-        *("--concurrency", str(processes), "--loglevel", "WARNING", "--hostname", f"{name}@%h"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *(sys.executable, "-m", "evalsite.celery_worker", "--name", name),
+        *("--processes", str(processes)),
         *(["--queues", ",".join(queues)] if queues else []),
     ]
 

@@ -7,8 +7,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -22,13 +23,19 @@ STOP_SECONDS = 60  # how long is waited; nothing is said of how long it takes
 class Up:
     """One run of ``manage.py up`` on a free port."""
 
-    def __init__(self, data: Path, *arguments: str, demo: bool = False) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *arguments: str,
+        demo: bool = False,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.data = data
         self.output = data.parent / f"{data.name}.out"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 command(*arguments, *([] if demo else ["--no-demo"])),
-                env=base_environment(data),
+                env=base_environment(data, **env),
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
