@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "drawing": ("benchmarks.drawing",),
     "judging": ("benchmarks.judging",),
     "judging-postgres": ("benchmarks.judging", "--postgres"),
+    "clients": ("benchmarks.clients",),
+    "clients-postgres": ("benchmarks.clients", "--postgres"),
     "writers": ("benchmarks.writers",),
     "pages": ("benchmarks.pages",),
     "paint": ("benchmarks.paint",),
