@@ -16,7 +16,7 @@ urlpatterns = [
     path("site/", include("evalsite.administration.urls")),
     path("docs/", manual.start, name="manual-start"),
     path("docs/<path:path>", manual.page, name="manual"),
+    path("api/", include("evalsite.api_urls")),  # first, as others are looked through one by one
     path("", include("judging.urls")),
     path("", include("estimation.urls")),
-    path("api/", include("evalsite.api_urls")),
 ]

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import resolve
 
+from evalsite import bodies
 from evalsite.bodies import most_bytes
 
 pytestmark = pytest.mark.django_db
@@ -49,3 +51,20 @@ def test_files_may_be_as_long_as_an_upload(path: str, settings: Any) -> None:
 
 def test_the_addresses_that_take_files_are_those_that_exist() -> None:
     assert most_bytes("/c/news/material/files/") == most_bytes("/")
+
+
+def test_the_address_of_a_judgment_is_looked_up_by_its_end_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(bodies, "resolve", lambda path: looked.append(path) or resolve(path))
+
+    for path in ("/c/news/judge/12/", "/api/campaigns/news/judgments/", "/c/news/material/"):
+        most_bytes(path)
+
+    assert looked == ["/c/news/material/"]
+
+
+def test_other_addresses_that_end_like_these_take_no_files() -> None:
+    for path in ("/nowhere/material/", "/uploads/", "/c/news/rounds/1/uploads/"):
+        assert most_bytes(path) == most_bytes("/")
