@@ -12,6 +12,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
 from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import overlap
 from estimation.core.sampling.methods import LEAST_SHARE, MOST_FURTHER
 from estimation.core.sampling.overlap import LabelPlan, plan_labels
 
@@ -264,3 +265,38 @@ def test_chances_stay_with_their_pairs_when_rows_are_selected() -> None:
         prefix = np.array(kept)
         found = select_rows(rows, sampled=np.array([3, 7, 9]), prefix=prefix, max_grade=1)
         assert found.repeated == pytest.approx(prefix[found.pair] / 10)
+
+
+@pytest.mark.parametrize("kinds", [1, 3, 1_000_000])
+@pytest.mark.parametrize("share", [1e-9, 0.001, 0.2, 0.7, 1.0 - 1e-9])
+def test_the_threshold_is_that_of_all_gains_in_order(kinds: int, share: float) -> None:
+    """Of many, some of which are equal; also where a sample misleads, as every fifth is alike."""
+    rng = np.random.default_rng(7)
+    for number in (1, 2, 50, 60_000):
+        gains = 1.0 + rng.integers(0, kinds, size=number) / kinds
+        costs = rng.uniform(0.1, 2.0, size=number)
+        step = 1 + number // overlap.SAMPLED
+        for told in (gains, np.where(np.arange(number) % step == 0, 9.0, gains)):
+            budget = share * float(costs.sum())
+            order = np.argsort(-told, kind="stable")
+            last = np.searchsorted(np.cumsum(costs[order]), budget)
+            assert overlap._last_taken(told, costs, budget) == told[order[last]]
+
+
+def test_few_gains_are_put_in_order_to_find_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    counts, chance = rng.exponential(size=50_000), rng.uniform(size=50_000)
+    ordered: list[int] = []
+    argsort = np.argsort
+
+    def counted(array: np.ndarray, **options: object) -> np.ndarray:
+        ordered.append(len(array))
+        return argsort(array, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(np, "argsort", counted)
+    plan_labels(counts, chance, labels=1, share=0.1, further=0.5)
+    assert 0 < sum(ordered) < 50_000 * MOST_FURTHER / 4
+
+    del ordered[:]
+    plan_labels(counts, chance, labels=1, share=0.1, further=0.0)
+    assert ordered == []  # there is nothing to spend

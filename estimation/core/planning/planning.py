@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -302,10 +303,14 @@ class _Moves:
             total += (both + both.T) / 2.0 - mixed - mixed.T
         return np.asarray(total, dtype=np.float64)
 
+    @cached_property
+    def _squared(self) -> list[SparseMatrix]:
+        """For all budgets of a curve."""
+        return [each.power(2) for each in self.grades]
+
     def squares(self, factors: FloatArray) -> FloatArray:
         """The diagonal of `products`, shape (k,)."""
-        scaled = [(each.power(2), factors) for each in self.grades]
-        total = sum(_column_totals(*each) for each in scaled) / len(self.grades)
+        total = sum(_column_totals(each, factors) for each in self._squared) / len(self.grades)
         if self.topic_slope is not None:
             total += np.sum(
                 self.topic_slope**2 * self._topic_sums(factors)

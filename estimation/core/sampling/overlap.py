@@ -37,6 +37,7 @@ from .random_numbers import label_numbers
 if TYPE_CHECKING:
     from ..data.pool import Pool
 
+SAMPLED, AROUND = 10_000, 400  # gains of a sample, and places: four standard deviations of one
 SAME = 1e-9  # gains that differ by less, relatively, are equal
 
 
@@ -132,21 +133,47 @@ def _affordable(
 
     Gains fall from step to step of a pair, so that it takes its steps in their order.
     """
-    useful = np.flatnonzero((gain.ravel() > 0.0) & (cost.ravel() > 0.0))
-    gains, costs = gain.ravel()[useful], cost.ravel()[useful]
-    order = np.argsort(-gains, kind="stable")
-    spent = np.cumsum(costs[order])
     nobody = np.zeros(len(gain), dtype=np.bool_)
-    if not len(order) or spent[-1] <= budget:
-        taken = np.zeros(gain.size, dtype=np.bool_)
-        taken[useful] = True
-        return taken.reshape(gain.shape), nobody, 0.0
-    last = gains[order[np.searchsorted(spent, budget)]]
+    if budget <= 0.0:
+        return np.zeros(gain.shape, dtype=np.bool_), nobody, 0.0
+    useful = (gain > 0.0) & (cost > 0.0)
+    gains, costs = gain[useful], cost[useful]
+    if not len(gains) or float(costs.sum()) <= budget:
+        return np.asarray(useful), nobody, 0.0
+    last = _last_taken(gains, costs, budget)
     sure = (gain > last * (1.0 + SAME)) & (cost > 0.0)
     at_it = (gain <= last * (1.0 + SAME)) & (gain >= last * (1.0 - SAME)) & (cost > 0.0)
     left = budget - float(cost[sure].sum())
     part = min(1.0, max(0.0, left / float(cost[at_it].sum())))
     return np.asarray(sure), np.asarray(at_it.any(axis=1)), part
+
+
+def _last_taken(gains: FloatArray, costs: FloatArray, budget: float) -> float:
+    """The gain at which a budget below the sum of costs is spent, the largest gains first.
+
+    A sample tells two gains between which it lies; what the larger ones cost proves it, and only
+    those between are put in order. Where it proves nothing, all are.
+    """
+    some = slice(None, None, 1 + len(gains) // SAMPLED)
+    high, low = _around(gains[some], costs[some], budget / float(costs.sum()))
+    before = float(costs[gains > high].sum())
+    between = np.flatnonzero((gains <= high) & (gains >= low))
+    if not before < budget <= before + float(costs[between].sum()):
+        before, between = 0.0, np.arange(len(gains))
+    order = between[np.argsort(-gains[between], kind="stable")]
+    spent = before + np.cumsum(costs[order])
+    return float(gains[order[min(np.searchsorted(spent, budget), len(order) - 1)]])
+
+
+def _around(gains: FloatArray, costs: FloatArray, share: float) -> tuple[float, float]:
+    """Two gains of a sample, some places before and after where it has spent this share."""
+    order = np.argsort(-gains, kind="stable")
+    spent = np.cumsum(costs[order])
+    place = int(np.searchsorted(spent, share * spent[-1]))
+    first, last = max(0, place - AROUND), min(len(order) - 1, place + AROUND)
+    high = np.inf if place < AROUND else float(gains[order[first]])
+    low = 0.0 if place + AROUND >= len(order) else float(gains[order[last]])
+    return high, low
 
 
 def _check(

@@ -13,7 +13,13 @@ ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 
 
 def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
-    """Return min(1, c * size); 0 exactly where the size is 0, also for an infinite c."""
+    """Return min(1, c * size); 0 exactly where the size is 0, also for an infinite c.
+
+    Sizes are at least 0.
+    """
+    if np.isfinite(constant):
+        chance = constant * size
+        return np.minimum(1.0, chance, out=chance)
     with np.errstate(invalid="ignore"):
         return np.where(size > 0.0, np.minimum(1.0, constant * size), 0.0)
 
