@@ -162,7 +162,7 @@ def _last_taken(gains: FloatArray, costs: FloatArray, budget: float) -> float:
         before, between = 0.0, np.arange(len(gains))
     order = between[np.argsort(-gains[between], kind="stable")]
     spent = before + np.cumsum(costs[order])
-    return float(gains[order[min(np.searchsorted(spent, budget), len(order) - 1)]])
+    return float(gains[order[min(int(np.searchsorted(spent, budget)), len(order) - 1)]])
 
 
 def _around(gains: FloatArray, costs: FloatArray, share: float) -> tuple[float, float]:
