@@ -8,7 +8,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, column_sums
 from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
-from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.rounds import make_plan
@@ -164,7 +164,7 @@ def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> Any
     design, together = _of_pairs(row, pool, costs), float(row.topic_minimum)
     plan = AdaptivePlan(
         design,
-        row.campaign.max_grade,
+        PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade,
         costs,
         predicted,
         topic_minimum=together if together > 1.0 else 0.0,

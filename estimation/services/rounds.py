@@ -200,7 +200,7 @@ def _columns(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     return vars(plan) | {
         "measure": measure,
         "reported": reported,
-        "predictions": _predictions(campaign, plan),
+        "predictions": _predictions(campaign, plan, measure),
         "more_predictions": _more_predictions(campaign, plan),
         "cost_table": _cost_table(campaign, plan, measure),
         "seed": plan.seed or secrets.token_hex(8),
@@ -259,8 +259,11 @@ def _check_seed(plan: RoundPlan, earlier: QuerySet[Round], later: QuerySet[Round
     _require(alone or plan.seed not in seeds, "seed", message)
 
 
-def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
-    """Kept only where they are used: as prior, to choose topics, to learn or estimate with."""
+def _predictions(campaign: Campaign, plan: RoundPlan, measure: str) -> Prediction | None:
+    """Kept only where they are used: as prior, to choose topics, to learn or estimate with.
+
+    Never where two documents at a time are compared, as they are grades of single ones.
+    """
     if not plan.predictions:
         message = "This prior needs predicted grades. Upload some."
         _require(plan.prior != Round.Prior.SCORES, "predictions", message)
@@ -272,7 +275,8 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
     message = f"The campaign has no predicted grades of this name{meant}."
     _require(plan.predictions in there, "predictions", message)
     method, scores = SAMPLING_METHODS[plan.method], plan.prior == Round.Prior.SCORES
-    used = method.draws == "topics" or "predictions" in method.options
+    learned = "predictions" in method.options and parse_measure(measure).family != "preference"
+    used = method.draws == "topics" or learned
     return there[plan.predictions] if used or scores or plan.estimator else None
 
 

@@ -82,15 +82,15 @@ def begun(plan: AdaptivePlan) -> AdaptiveRound:
 
 
 def every_round(
-    pool: Pool, drawn: AdaptiveRound, *, batches: int
+    pool: Pool, drawn: AdaptiveRound, *, batches: int, grades: np.ndarray = GRADES
 ) -> Iterator[tuple[float, AdaptiveRound]]:
     """All rounds that can come to be, with their probabilities."""
     if batches == 0:
         yield 1.0, drawn
         return
-    planned = drawn.next_batch(pool, labels=labels_of(drawn.sample.pair))
+    planned = drawn.next_batch(pool, labels=labels_of(drawn.sample.pair, grades))
     for share, longer in _each(drawn, planned):
-        for rest, whole in every_round(pool, longer, batches=batches - 1):
+        for rest, whole in every_round(pool, longer, batches=batches - 1, grades=grades):
             yield share * rest, whole
 
 
@@ -188,9 +188,7 @@ def test_batches_that_a_model_plans_serve_the_runs_beside_the_goal(pool: Pool, e
 @pytest.mark.parametrize(
     "options", [{"measure": parse_measure("ERR@5")}, {"reported": [parse_measure("ERR@5")]}]
 )
-def test_measures_that_are_neither_sums_of_gains_nor_ratios_are_refused(
-    pool: Pool, options: dict
-) -> None:
+def test_measures_that_only_whole_topics_tell_are_refused(pool: Pool, options: dict) -> None:
     with pytest.raises(AdaptiveError, match="do not estimate ERR@5"):
         plan_for(pool, **options)
 

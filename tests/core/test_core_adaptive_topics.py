@@ -180,7 +180,7 @@ def test_twin_that_takes_pairs_of_a_topic_for_independent_is_caught(
 ) -> None:
     plan = together(pool, 3.0, budget=3, batches=2)
     _, covariance, *_ = moments(pool, plan, batches=2)
-    monkeypatch.setattr(estimates, "_parts", alone)
+    monkeypatch.setattr(estimates, "parts_of_error", alone)
     _, _, told, *_ = moments(pool, plan, batches=2)
     assert np.abs(told / covariance - 1.0).max() > 0.01
 

@@ -22,6 +22,7 @@ from tests.support.rest import client_of
 
 PLAIN = RoundPlan(measure="DCG@10", budget=200)
 SWAPS = {"measure": "#ofSwaps", "reported": "", "prior": "constant", "depth": 4}
+ERRORS = {"measure": "MAE", "reported": "", "prior": "constant"}
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def campaign(kept: Kept) -> Campaign:
         ({"batch_size": 200}, "poisson"),
         ({"budget": 60}, "adaptive"),
         ({"budget": 59}, "poisson"),
-        ({"measure": "#ofSwaps"}, "poisson"),
+        ({"measure": "#ofSwaps"}, "adaptive"),
         ({"measure": "AP", "reported": ["Rprec"]}, "adaptive"),
         ({"measure": "nDCG@10"}, "adaptive"),
         ({"reported": ["nDCG@10"]}, "adaptive"),
@@ -196,7 +197,7 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        (SWAPS, "adaptive rounds do not estimate #ofSwaps"),
+        (ERRORS, "adaptive rounds do not estimate MAE"),
         ({"budget": 59}, "fewer than 60 pairs"),
         ({"budget": 80, "batch_size": 80}, "in a single batch"),
         ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),
@@ -221,8 +222,9 @@ def test_the_form_falls_back_and_says_why(
 @pytest.mark.parametrize(
     ("before", "typed", "then", "why"),
     [
-        ({"method": "adaptive"}, SWAPS, "poisson", "estimate #ofSwaps"),
-        ({"method": "poisson", **SWAPS}, {"measure": "AP", "prior": "rank"}, "adaptive", "for AP."),
+        ({"method": "adaptive"}, ERRORS, "poisson", "estimate MAE"),
+        ({"method": "adaptive"}, SWAPS, "adaptive", ""),
+        ({"method": "poisson", **ERRORS}, {"measure": "AP", "prior": "rank"}, "adaptive", "AP."),
         ({"method": "adaptive"}, {"budget": 40}, "poisson", "fewer than 60 pairs"),
         ({"method": "poisson"}, {"measure": "P@10"}, "poisson", ""),
         ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "nDCG@5"}, "poisson", ""),

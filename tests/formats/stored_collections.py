@@ -159,6 +159,21 @@ def of_adaptive(pool: Pool) -> RoundCollection:
     )  # fmt: skip
 
 
+def of_adaptive_preferences(pool: Pool) -> RoundCollection:
+    """Two of three batches of preferences, the second from what the first taught."""
+    goal, measure = goals.ranking(*RUNS), parse_measure("wSwaps")
+    prior = make_prior(pool, name="constant", goal=goal, measure=measure, max_grade=2)
+    design = make_design(
+        pool, goal=goal, measure=measure, prior=prior, method="adaptive", budget=150,
+        batch_size=50, reported=[parse_measure("#ofSwaps")], max_grade=2,
+    )  # fmt: skip
+    drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, 2), seed="preferences")
+    drawn = drawn.extended(pool, labels=labels_of(pool, drawn.pairs(pool), 2))
+    assert drawn.sample.steps[1].model is not None
+    labels = labels_of(pool, drawn.pairs(pool), 2)
+    return publish(pool, drawn, labels=labels, max_grade=2, version=VERSION)
+
+
 def collections() -> Iterator[tuple[str, RoundCollection]]:
     pool, all_runs = pooled(), goals.absolute(*RUNS)
     for method in ("poisson", "priority", "iid", "per-query"):
@@ -186,6 +201,7 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
         yield f"topics-{estimator}", of_topics(pool, estimator)
     yield "active", of_active(pool)
     yield "adaptive-told", of_adaptive(pool)
+    yield "adaptive-preferences", of_adaptive_preferences(preferences)
 
 
 # ---------------------------------------------------------------------------------- numbers

@@ -164,9 +164,9 @@ def pairs_alone(
 
 def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> RoundCollection:
     pool, drawn, labels = collection.pool, collection.drawn, collection.labels
-    if pool.is_of_preferences:
+    if pool.is_of_preferences and not isinstance(drawn, AdaptiveRound):
         raise CollectionError("preferences between documents do not make a judged collection")
-    bare = pool if pool.score is None else replace(pool, score=None)
+    bare = narrowed(pool) if pool.score is None else replace(pool, score=None)
     kept = np.isin(labels.pair, drawn.pairs(pool))
     found = replace(
         collection,
@@ -187,6 +187,18 @@ def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> Round
     return found
 
 
+def narrowed(pool: Pool) -> Pool:
+    """Return a pool of preferences whose docnos take no more room than they need; another as it is.
+
+    Lists of a single document, which is compared with none, may have longer ones.
+    """
+    if pool.other is None:
+        return pool
+    both = (frozen(np.array(each.tolist(), dtype=np.bytes_)) for each in (pool.docno, pool.other))
+    docno, other = both
+    return replace(pool, docno=docno, other=other)
+
+
 def _of_plan(collection: RoundCollection, drawn: ActiveRound) -> RoundCollection:
     pool, seeds = collection.pool, collection.seeds
     if np.any(np.diff(pool.indptr) == 0):
@@ -204,6 +216,8 @@ def _of_batches(collection: RoundCollection, drawn: AdaptiveRound) -> RoundColle
     plan, seeds = drawn.design, collection.seeds
     if plan.design.belief is None:
         raise CollectionError("an adaptive round whose plan lacks beliefs is not published")
+    if collection.is_of_preferences and plan.max_grade != PREFERENCE_MAX_GRADE:
+        raise CollectionError(f"max_grade must be {PREFERENCE_MAX_GRADE}, not {plan.max_grade}")
     if collection.max_grade != plan.max_grade:
         told = f"{plan.max_grade}, by which the round was planned, not {collection.max_grade}"
         raise CollectionError(f"max_grade must be {told}")

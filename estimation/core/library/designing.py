@@ -22,6 +22,7 @@ from ..arrays import is_number, nearest
 from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels
 from ..data.ranked_lists import PoolError, RankedLists, rank_lines
+from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..rounds.active.rounds import make_plan
 from ..rounds.adaptive.state import AdaptivePlan
 from ..rounds.topics.allocation import make_query_design
@@ -235,7 +236,8 @@ def make_design(
     )
     if method != "adaptive":
         return design
-    return AdaptivePlan(design, _needed(max_grade, method), options.get("costs"), **own)
+    best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else _needed(max_grade, method)
+    return AdaptivePlan(design, best, options.get("costs"), **own)
 
 
 def _parameters(makes: Callable[..., object]) -> list[str]:

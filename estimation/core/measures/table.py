@@ -121,6 +121,11 @@ class Measure:
         return self.family in ("gain", "prediction", "preference")
 
     @property
+    def is_by_run(self) -> bool:
+        """Whether the utility of a grade depends on the run: predictions and preferences."""
+        return self.family in ("prediction", "preference")
+
+    @property
     def is_by_rank(self) -> bool:
         """Whether the weight of a part depends on nothing but its rank."""
         return self._kind.by_rank

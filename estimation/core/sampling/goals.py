@@ -232,13 +232,13 @@ def effective_weights(
     check_goal(goal, pool.runs)
     entries = pool.entry_weights(measure)
     if measure.family not in ("prediction", "preference"):
-        return _combined(pool, goal, entries, race)
+        return goal_weights(pool, goal, entries, race)
     best = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
     if best is None:
         raise GoalError(f"max_grade is needed for {measure}, whose utility depends on the run")
     check_whole(best, name="max_grade", most=MAX_GRADE, error=GoalError)
     squares = [
-        _combined(pool, goal, entries * pool.entry_utilities(measure, grade)) ** 2
+        goal_weights(pool, goal, entries * pool.entry_utilities(measure, grade), race) ** 2
         for grade in range(best + 1)
     ]
     return np.asarray(np.sqrt(np.mean(squares, axis=0)), dtype=np.float64)
@@ -275,8 +275,10 @@ def indicator(pool: Pool, tags: tuple[str, ...]) -> FloatArray:
     return chosen
 
 
-def _combined(pool: Pool, goal: Goal, entries: FloatArray, race: Race | None = None) -> FloatArray:
-    """The goal's weight of every pair, from what each entry may add to its run's value."""
+def goal_weights(
+    pool: Pool, goal: Goal, entries: FloatArray, race: Race | None = None
+) -> FloatArray:
+    """Return the goal's weight of every pair, (N,), from what each entry adds to its run, (E,)."""
     chosen = _Chosen.of(pool, goal.runs, entries)
     if goal.kind in ("single", "absolute"):
         return np.sqrt(chosen.raw_squares())

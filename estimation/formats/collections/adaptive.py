@@ -3,7 +3,8 @@
 ``collection.json``
     Topics, depth, grade scale and runs, the plan, and where it all comes from.
 ``lists.tsv.gz``
-    See `ranked`. The model of grades learns from them where relevant documents stand.
+    See `ranked`, and `compared` where two documents at a time were judged. The model of grades
+    learns from them where relevant documents stand.
 ``pairs.tsv.gz``
     topic, docno, size, belief, cost, predicted_1, predicted_2, …: every pair of the pool; the size
     of those that could not be drawn is 0. The cost is there if the plan has costs, and a column for
@@ -28,6 +29,9 @@
 ``judgments.tsv.gz``
     topic, docno, grade: one row per judgment.
 
+Where two documents at a time were judged, the docno of the other one stands behind the first, as
+in collections of pairs (`pairs`).
+
 With this the batches are gone through again as the server did, so that every number is the same.
 """
 
@@ -42,6 +46,7 @@ from estimation.core.arrays import FloatArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
+from estimation.core.data.preferences import part_names
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
 from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
@@ -55,8 +60,8 @@ from estimation.core.rounds.adaptive.state import (
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
+from estimation.formats.collections import compared, pasts, races, ranked
 from estimation.formats.collections import facts as common
-from estimation.formats.collections import pasts, races, ranked
 from estimation.formats.collections.adaptive_models import (
     MODELS,
     check_finds,
@@ -69,6 +74,7 @@ from estimation.formats.collections.reading import Kind, Row, judgment_rows, jud
 from estimation.formats.collections.tables import (
     PAIR,
     ROUND,
+    TWO,
     Column,
     Form,
     Numbers,
@@ -79,6 +85,7 @@ from estimation.formats.collections.tables import (
 from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-adaptive-collection-1"
+OF_PREFERENCES = "evalsite-adaptive-preference-collection-1"
 PAIRS, STEPS = "pairs.tsv.gz", "steps.tsv.gz"
 MAX_PREDICTED = 20
 MAX_WALKED = 2 * 10**9
@@ -129,11 +136,14 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
     for tag in told["goal"].all_runs:
         if tag not in facts.runs:
             problems.error(None, "goal", f"expected runs of the collection, found {show(tag)}")
+    of_two = found["format"] == OF_PREFERENCES
+    if of_two:
+        compared.check_scale(facts, problems)
     for name, measures in (("measure", [told["measure"]]), ("reported", told["reported"])):
         for measure in measures:
-            if measure.family not in FAMILIES:
-                message = f"expected a sum of gains or a ratio, found {measure}"
-                problems.error(None, name, message)
+            if measure.family not in FAMILIES or (measure.family == "preference") != of_two:
+                wanted = "a measure of preferences" if of_two else "a sum of gains or a ratio"
+                problems.error(None, name, f"expected {wanted}, found {measure}")
             elif measure.family == "ratio" and told["together"]:
                 problems.error(None, "topic_minimum", f"expected sums of gains, not {measure}")
     if (told["for_all_runs"] or 0.0) > told["floor"]:
@@ -170,15 +180,16 @@ def _forms(facts: RankedFacts) -> list[Form]:
         whole("parameter", 0, most),
         real("coefficient", -MAX_COEFFICIENT, MAX_COEFFICIENT),
     ]
+    key = TWO if (of_two := compared.is_of_two(facts)) else PAIR
     return [
-        ranked.lists_form(facts),
-        Form(PAIRS, PAIR, of_pairs),
+        compared.compared_form(facts) if of_two else ranked.lists_form(facts),
+        Form(PAIRS, key, of_pairs),
         Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
         *([races.race_form(facts, batches=batches)] if races.has_races(told["goal"]) else []),
         *pasts.past_forms(facts),
-        Form(DRAWS, PAIR, [own, real("chance", LEAST_DRAWN, 1.0)]),
-        judgments(facts),
+        Form(DRAWS, key, [own, real("chance", LEAST_DRAWN, 1.0)]),
+        judgments(facts, key),
     ]
 
 
@@ -228,7 +239,8 @@ def _walked(pool: Pool, batches: int) -> int:
 
 def _rows(collection: RoundCollection) -> Iterator[Row]:
     plan, state = _round_of(collection).design, _round_of(collection).sample
-    yield ranked.list_rows(collection)
+    of_two = collection.is_of_preferences
+    yield compared.compared_rows(collection) if of_two else ranked.list_rows(collection)
     yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
     yield _step_rows(state)
     yield model_rows(state, plan.frame(collection.pool).features)
@@ -267,10 +279,14 @@ def _step_rows(state: AdaptiveState) -> Row:
 
 
 def _read(reading: RankedReading) -> RoundCollection:
-    lists, pairs = ranked.read_lists(reading), reading.table(PAIRS)
+    of_two = compared.is_of_two(reading.facts)
+    lists, pairs = None if of_two else ranked.read_lists(reading), reading.table(PAIRS)
     reading.refuse_repeated_pairs(pairs)
     pairs = pairs.ordered(pairs.docno, pairs.topic)
-    pool = ranked.read_pool(reading, pairs.topic, pairs.docno, lists, PAIRS)
+    if lists is None:
+        pool = compared.read_compared(reading, pairs, PAIRS)
+    else:
+        pool = ranked.read_pool(reading, pairs.topic, pairs.docno, lists, PAIRS)
     plan = _plan(reading, pairs, pool, pasts.read_past(reading, pool))
     frame = plan.frame(pool)
     state = _read_draws(reading, frame, _read_steps(reading, frame))
@@ -344,7 +360,7 @@ def _read_draws(
     """What was drawn, if steps like these can have drawn it."""
     table = reading.table(DRAWS)
     reading.refuse_repeated_pairs(table)
-    place, batch = table.places(frame.pool.topic, frame.pool.docno), table.whole("batch")
+    place, batch = table.places(frame.pool.topic, part_names(frame.pool)), table.whole("batch")
     foreign = (place < 0) | ~frame.design.eligible[place]
     wanted = f"a pair of {PAIRS} with a size above 0"
     reading.refuse(table, foreign, "docno", wanted, table.pair)

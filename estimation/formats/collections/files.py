@@ -42,6 +42,7 @@ _KINDS: Mapping[str, Kind] = {
     topics.FORMAT: topics.KIND,
     active.FORMAT: active.KIND,
     adaptive.FORMAT: adaptive.KIND,
+    adaptive.OF_PREFERENCES: adaptive.KIND,
 }
 
 
@@ -67,7 +68,9 @@ def _format_of(collection: RoundCollection) -> str:
         return pair_facts.OF_PREFERENCES if collection.is_of_preferences else pair_facts.FORMAT
     if isinstance(collection.drawn, TopicRound):
         return topics.FORMAT
-    return active.FORMAT if isinstance(collection.drawn, ActiveRound) else adaptive.FORMAT
+    if isinstance(collection.drawn, ActiveRound):
+        return active.FORMAT
+    return adaptive.OF_PREFERENCES if collection.is_of_preferences else adaptive.FORMAT
 
 
 def read_collection(file: IO[bytes], problems: Problems) -> RoundCollection | None:

@@ -14,7 +14,9 @@ import numpy as np
 from estimation.core.arrays import BytesArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.collections.published import checked
+from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import part_names
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import Measure
 from estimation.core.rounds.results import DrawnRound
@@ -159,11 +161,12 @@ def collected(reading: RankedReading, pool: Pool, drawn: DrawnRound, what: str) 
     """
     served, facts = drawn.pairs(pool), reading.facts
     judgments = reading.table(JUDGMENTS)
-    place = judgments.places(pool.topic, pool.docno)
+    place = judgments.places(pool.topic, part_names(pool))
     labels = reading.labels(place, judgments, served, what)
     for pair in served[~np.isin(served, labels.pair)].tolist():
         named = f"docno {show(pool.docno[pair].decode())}"
         named += f" of topic {show(pool.topics[int(pool.topic[pair])])}"
+        named = pair_name(pair, pool) if pool.is_of_preferences else named
         reading.error(JUDGMENTS, None, "docno", f"a judgment of {named}, {what}", "none")
     reading.go_on()
     return checked(

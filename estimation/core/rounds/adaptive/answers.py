@@ -21,6 +21,7 @@ from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import limits_of_ratios, limits_of_sums
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
+from .by_run import ByRun
 from .estimates import estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
 from .ratios import estimate_ratio
@@ -153,6 +154,8 @@ class _Question:
 
     def answer(self, at: int) -> MeasureResult:
         measure = self.asked.measures[at]
+        if measure.is_by_run:
+            return self._by_run(measure)
         return self._ratio(measure) if measure.family == "ratio" else self._linear(measure, at)
 
     def _linear(self, measure: Measure, at: int) -> MeasureResult:
@@ -171,6 +174,30 @@ class _Question:
         shown = limits_of_sums(found, missed, self.asked.at_this_look, self._highest(measure))
         told = {"outlook": self.outlook}
         return self._result(measure, shown, found.by_topic, labels.noise_measured, **told)
+
+    def _by_run(self, measure: Measure) -> MeasureResult:
+        """Of predictions and preferences: as sums of gains, with what differs from run to run."""
+        told = ByRun(self.frame, self.scope, self.weights, measure, self.pairs, self.rows)
+        outlook = self.outlook_by_run(measure)
+        found, missed = told.estimate(), told.unseen(outlook, self.sampled.over)
+        if self.model is not None and self.asked.outlook is None:
+            whole, of_round = told, missed
+            if not self.scope.is_sampled:
+                whole = replace(told, scope=Scope.of(self.frame.pool))
+                of_round = whole.unseen(outlook, self.sampled.planned)
+            factor = whole.level(of_round.covariance, self._of_goal(whole.scope))
+            missed = replace(missed.times(factor), alone=self._alone)
+        shown = limits_of_sums(found, missed, self.asked.at_this_look, self._highest(measure))
+        noisy = told.terms.noise_measured
+        return self._result(measure, shown, found.by_topic, noisy, outlook=outlook)
+
+    def outlook_by_run(self, measure: Measure) -> Outlook:
+        """What is expected where the utility depends on the run.
+
+        Raking tells how good documents are. Which of two is better follows from who ranks them, of
+        which classes of ranks and runs say nothing: there the model stays as it is.
+        """
+        return self.of_ratios if measure.family == "preference" else self.outlook
 
     @property
     def _alone(self) -> tuple[int, int] | None:

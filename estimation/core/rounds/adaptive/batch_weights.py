@@ -13,6 +13,7 @@ from ...arrays import divided, frozen, pieces
 from ...estimates.topic_sums import totals_by_topic
 from .frame import utility_steps
 from .past import in_squares
+from .run_utilities import shares_of_grades
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,6 +79,12 @@ class BatchWeights:
         In which the pair was judged, from 1; 0 of the others.
     opened : ndarray of float64, shape (N,)
         The chance of the pair's topic to take part in that batch.
+        Empty where the utility depends on the run.
+    by_grade : ndarray of float64, shape (3, L + 1, N)
+        Where it does: the first three of these of the share of grade 0 and of each level, 0 of
+        batches that nothing was learned for. Empty without such a measure.
+    apart : ndarray of float64, shape (N,)
+        With these: sum_b A_b^2 (1 - p_b) / p_b times the sum of their squares.
     reach : ndarray of float64, shape (3, L, N)
         For ratios: the first three of these of the share of judgments that reach each level of the
         model. Empty without any.
@@ -98,6 +105,8 @@ class BatchWeights:
     reach: FloatArray
     batch: IntArray
     opened: FloatArray
+    by_grade: FloatArray
+    apart: FloatArray
     totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
     judged: list[tuple[IntArray, JudgedWeights]] = field(default_factory=list)
 
@@ -110,11 +119,17 @@ class BatchWeights:
         left = np.ones(pairs) if frame.past is None else frame.past.left[frame.at]
         label, find, chance, spread, once, cubes = np.zeros((6, pairs))
         of_steps = {_rises(frame, measure): np.zeros((4, pairs)) for measure in measures}
+        of_steps[()] = np.zeros((0, pairs))
         means = [of_steps[_rises(frame, measure)] for measure in measures]
         levels = len(frame.levels) if any(each.family == "ratio" for each in measures) else 0
         reach = np.zeros((3, levels, pairs))
         batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
-        sums = cls(label, find, chance, spread, once, cubes, means, reach, batches, opened)
+        grades = len(frame.levels) + 1 if any(each.is_by_run for each in measures) else 0
+        by_grade, apart = np.zeros((3, grades, pairs)), np.zeros(pairs)
+        of_runs = by_grade, apart
+        sums = cls(
+            label, find, chance, spread, once, cubes, means, reach, batches, opened, *of_runs
+        )
         for several in _together(met, max(1, MOST_AT_ONCE // max(1, pairs))):
             adding = [sums._adding(frame, batch, measures) for batch in several]
             for piece in pieces(pairs, AT_ONCE):  # all batches of a piece are added up in a cache
@@ -192,6 +207,7 @@ class BatchWeights:
             return _Adding(batch, [], np.zeros((0, len(frame.at))))
         reached = frame.reached(model)
         of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
+        of_steps.pop((), None)
         means = [(self.by_mean[at], _means(rises, reached)) for rises, at in of_steps.items()]
         return _Adding(batch, means, reached)
 
@@ -222,6 +238,11 @@ class BatchWeights:
             reached = adding.reached[:, piece]
             self.reach[0][:, piece] += share * reached
             self.reach[2][:, piece] += spread * reached
+        if self.by_grade.size and len(adding.reached):
+            shares = shares_of_grades(adding.reached[:, piece])
+            self.by_grade[0][:, piece] += share * shares
+            self.by_grade[2][:, piece] += spread * shares
+            self.apart[piece] += spread * (shares**2).sum(axis=0)
 
     def _add_drawn(self, frame: AdaptiveFrame, adding: _Adding) -> None:
         """Add what the pairs of the batch count for, from their shares and what is left."""
@@ -239,6 +260,8 @@ class BatchWeights:
             sums[1][drawn] = mean[drawn]
         if self.reach.size and len(adding.reached):
             self.reach[1][:, drawn] = adding.reached[:, drawn]
+        if self.by_grade.size and len(adding.reached):
+            self.by_grade[1][:, drawn] = shares_of_grades(adding.reached[:, drawn])
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +287,11 @@ def _means(rises: tuple[float, ...], reached: FloatArray) -> FloatArray:
 
 
 def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:
-    """By how much the utility rises at each level: all that a measure's means hang on."""
-    return tuple(utility_steps(measure, frame.levels).tolist())
+    """By how much the utility rises at each level: all that a measure's means hang on.
+
+    Empty where it depends on the run (`BatchWeights.by_grade`).
+    """
+    return () if measure.is_by_run else tuple(utility_steps(measure, frame.levels).tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,19 +34,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from ...estimates.estimators import DifferenceEstimate, contributions_and_products, finds_up_to
 from ...estimates.held_products import JudgedProducts
 from ...estimates.topic_sums import TopicSums, judged_sums
 from ...inference.knowledge import LEAST_FINDS
+from .error_parts import moved_alone, parts_of_error
 
 if TYPE_CHECKING:
-    from ...arrays import FloatArray, IntArray, SparseMatrix
+    from ...arrays import FloatArray, IntArray
     from ...data.labels import PairLabels
     from ...data.scope import Scope
     from ...measures.table import Measure
-    from .batch_weights import BatchWeights, JudgedWeights
+    from .batch_weights import BatchWeights
 
 
 def estimate_totals(
@@ -87,9 +87,9 @@ def estimate_totals(
     order, ordered = sums.many_first()
     products = JudgedProducts.of(pool, measure, place[order], ordered)
     noise = products.gram((labels.noise * judged.on_noise)[order])
-    parts, squares = ordered, _alone(judged, find * missed)[order] ** 2
+    parts, squares = ordered, moved_alone(judged, find * missed)[order] ** 2
     if not judged.all_open:
-        parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
+        parts, _ = parts_of_error(scope, weights, pairs, of_runs, find * missed)
         squares = np.ones(parts.shape[0])
     contributions, covariance = contributions_and_products(parts, squares)
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
@@ -131,35 +131,7 @@ def variance_by_topic(
     sums, judged = judged_sums(scope.pool, measure, scope.places(pairs)), weights.of_judged(pairs)
     moved = judged.on_find * (labels.mean - weights.by_mean[at][1, pairs])
     if judged.all_open:
-        return sums.of(_alone(judged, moved) ** 2, power=2)
-    parts, topic = _parts(scope, weights, pairs, sums.weights, moved)
+        return sums.of(moved_alone(judged, moved) ** 2, power=2)
+    parts, topic = parts_of_error(scope, weights, pairs, sums.weights, moved)
     once = np.ones(parts.shape[0])
     return TopicSums(parts, topic, len(scope.pool.topics)).of(once, power=2)
-
-
-def _alone(judged: JudgedWeights, moved: FloatArray) -> FloatArray:
-    """What each pair adds by itself: moved times what is left of the chance of its topic."""
-    return np.asarray(moved * np.sqrt(np.maximum(judged.opened - judged.chance, 0.0)))
-
-
-def _parts(
-    scope: Scope, weights: BatchWeights, pairs: IntArray, of_runs: SparseMatrix, moved: FloatArray
-) -> tuple[SparseMatrix, IntArray]:
-    """Return parts of the error of every run whose squares sum to its covariance, (parts, k).
-
-    A part for each pair, and one for each topic that took part in a batch by chance; and the topic
-    of each, (parts,).
-    """
-    judged = weights.of_judged(pairs)
-    opened = judged.opened
-    topic = scope.pool.topic[scope.places(pairs)].astype(np.int64)
-    alone = of_runs.copy()
-    alone.data *= np.repeat(_alone(judged, moved), np.diff(alone.indptr))
-    named = weights.batch[pairs] * len(scope.pool.topics) + topic
-    _, first, group = np.unique(named, return_index=True, return_inverse=True)
-    adding = moved * np.sqrt(1.0 - opened)
-    shape = len(first), len(pairs)
-    sums = sparse.csr_array((adding, (group, np.arange(len(pairs)))), shape=shape) @ of_runs
-    parts = sparse.csr_array(sparse.vstack([alone, sums]))
-    parts.eliminate_zeros()
-    return parts, np.append(topic, topic[first])

@@ -18,8 +18,9 @@ from ...arrays import (
     frozen,
 )
 from ...data.kept import kept
-from ...sampling.goals import absolute, effective_weights
-from .grades import Features, LearnedGrades, grade_levels
+from ...sampling.goals import absolute, effective_weights, goal_weights
+from .grades import LEAST_CHANCE, Features, LearnedGrades, grade_levels
+from .run_utilities import added_by_grade, expected_entries, shares_of_grades
 from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
@@ -158,18 +159,39 @@ class AdaptiveFrame:
             if goal != design.goal:
                 return self._per_cost(self._weights_in(goal, None))
             return self.weights if race is None else self._per_cost(self._weights_of(race))
-        every = np.zeros((len(reached), len(self.pool)))
-        every[:, self.at] = reached
         weights = ratio_weights(
             self.pool,
             goal,
             design.measure,
             levels=self.levels,
-            reached=every,
+            reached=self._of_every(reached),
             known=None if found is None else self._known(judged, found),
             race=race,
         )
         return self._per_cost(weights[self.at])
+
+    def _of_every(self, reached: FloatArray) -> FloatArray:
+        """`reached` of all N pairs, 0 of those that cannot be drawn, (L, N)."""
+        every = np.zeros((len(reached), len(self.pool)))
+        every[:, self.at] = reached
+        return every
+
+    def _spread_by_run(self, reached: FloatArray, goal: Goal, race: Race | None) -> FloatArray:
+        """How far a goal may be off for each pair: a root of a quadratic form, (n,).
+
+        That of the goal (`effective_weights`), of the covariance over runs that w_ij u_ij has over
+        the grades of a pair. Every grade has a share, so that no pair which may count is out of
+        reach, whatever the model says.
+        """
+        shares = np.maximum(shares_of_grades(self._of_every(reached)), LEAST_CHANCE)
+        shares /= shares.sum(axis=0)
+        added = added_by_grade(self.pool, self.design.measure, self.levels)
+        mean = expected_entries(self.pool, added, shares)
+        variance, square = np.zeros((2, len(self.pool)))
+        for share, of_grade in zip(shares, added, strict=True):
+            variance += share * goal_weights(self.pool, goal, of_grade - mean, race) ** 2
+            square += share * goal_weights(self.pool, goal, of_grade, race) ** 2
+        return self._per_cost(np.sqrt(np.maximum(variance, LEAST_VARIANCE * square))[self.at])
 
     def _finds(self, model: LearnedGrades) -> Finds | None:
         """What sizes hang on besides the model, where the measure is a ratio."""
@@ -283,9 +305,13 @@ class AdaptiveFrame:
         self, model: LearnedGrades, judged: BoolArray, goal: Goal, race: Race | None
     ) -> FloatArray:
         reached, found = self.reached(model), self._finds(model)
-        mean, square = self.moments(self.design.measure, reached)
-        variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self._weights_at(reached, judged, found, goal, race) * self._spread(variance, found)
+        if self.design.measure.is_by_run:
+            size = self._spread_by_run(reached, goal, race)
+        else:
+            mean, square = self.moments(self.design.measure, reached)
+            variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
+            weights = self._weights_at(reached, judged, found, goal, race)
+            size = weights * self._spread(variance, found)
         least = LEAST_SIZE * size.max(initial=0.0)
         return np.where((size > 0.0) | (found is not None), np.maximum(size, least), 0.0)
 

@@ -28,6 +28,8 @@ Decline
     times how high the pair stands are a feature, too. Without it the model expects relevant
     documents far down in just those topics where one more would move a ratio most.
 
+Where two documents are compared, the features are those of `comparing`, as many.
+
 Predictions enter as features, never as labels: what they are worth is learned. Useless ones would
 have coefficients near 0 and not of 0, by chance, and chances of pairs would follow them: with 250
 judgments that cost 1 to 3 % of the error. So predictions have coefficients only where these lower
@@ -53,6 +55,7 @@ from ...arrays import (
     frozen,
 )
 from ...data.pool_ranks import best_rank, number_of_runs
+from .comparing import documents_of_two, numbers_of_two, told_by_comparisons
 from .finds import Finds
 from .logistic import RidgeLogistic
 
@@ -103,6 +106,9 @@ class Features:
     likeness : csr_array of float32, shape (n, T k)
         1 / sqrt(rank) where a run returns a pair, rows of length 1. Runs have columns of their own
         in every topic, so that sums by topic are one product.
+    documents : ndarray of int64, shape (n, 2), or None
+        Which two are compared, in a pool of preferences: runs then have 1 where they rank the
+        first above the second, else -1.
     """
 
     pool: Pool
@@ -111,33 +117,34 @@ class Features:
     runs: SparseMatrix
     pair: IntArray
     likeness: SparseMatrix
+    documents: IntArray | None = None
 
     @classmethod
     def of(cls, pool: Pool, predicted: FloatArray | None = None) -> Features:
         """Return those of a pool; `predicted` has a column of grades, (N, S), NaN for none."""
         one, reciprocal = np.ones(len(pool)), _reciprocal_ranks(pool)
-        numbers = [
-            np.log(np.maximum(number_of_runs(pool), 1)),
-            np.log(np.maximum(reciprocal, 1e-9)),
-            np.log(np.asarray(best_rank(pool), dtype=np.float64)),
-        ]
+        of_two = pool.is_of_preferences
+        numbers = numbers_of_two(pool) if of_two else _numbers(pool, reciprocal)
         for grades in () if predicted is None else predicted.T:
             numbers += _of_predicted(grades)
         columns = frozen(np.stack([one, *map(_standardized, numbers)], axis=1))
-        runs = pool.by_pair(np.ones(len(pool.run), dtype=np.int8))
+        said = pool.predictions if of_two else np.ones(len(pool.run))
+        runs = pool.by_pair(said.astype(np.int8))
         of_entries = np.repeat(reciprocal, np.diff(pool.indptr))
         likeness = np.sqrt(1.0 / (pool.rank * of_entries)).astype(np.float32)
         every = np.arange(len(pool))
-        return cls(pool, columns, pool.topic, runs, every, _by_topic_and_run(pool, likeness))
+        alike = _by_topic_and_run(pool, likeness)
+        documents = frozen(documents_of_two(pool)) if of_two else None
+        return cls(pool, columns, pool.topic, runs, every, alike, documents)
 
     def of_pairs(self, pairs: IntArray) -> Features:
         """Return those of n pairs, ascending."""
         if len(pairs) == len(self.topic):
             return self
         columns, topic = frozen(self.columns[pairs]), frozen(self.topic[pairs])
-        return Features(
-            self.pool, columns, topic, self.runs[pairs], frozen(pairs), self.likeness[pairs]
-        )
+        documents = None if self.documents is None else frozen(self.documents[pairs])
+        given = columns, topic, self.runs[pairs], frozen(pairs), self.likeness[pairs], documents
+        return Features(self.pool, *given)
 
     @property
     def parameters(self) -> int:
@@ -181,6 +188,9 @@ class Features:
     def of_finds_of(self, some: Features, finds: Finds) -> FloatArray:
         """Return the same of some of the n pairs, shape (m, OF_FINDS)."""
         itself, judged = some._place(finds.judged)
+        if self.documents is not None and some.documents is not None:
+            of_judged = self.documents[self._place(finds.judged)[0]]
+            return told_by_comparisons(some.documents, of_judged, itself, judged, finds)
         alike, all_of_topic = some.likeness @ self._sums(finds), self._by_topic(finds)[some.topic]
         for counted in (alike, all_of_topic):
             counted[itself] -= finds.both[judged]
@@ -226,6 +236,15 @@ def _by_topic_and_run(pool: Pool, entries: NDArray[np.float32]) -> SparseMatrix:
     narrow = sparse.get_index_dtype(maxval=max(shape[1], len(entries)))
     place = pool.entry_cell.astype(narrow), pool.indptr.astype(narrow)
     return sparse.csr_array((entries, *place), shape=shape)
+
+
+def _numbers(pool: Pool, reciprocal: FloatArray) -> list[FloatArray]:
+    """How many runs return each pair, and how high."""
+    return [
+        np.log(np.maximum(number_of_runs(pool), 1)),
+        np.log(np.maximum(reciprocal, 1e-9)),
+        np.log(np.asarray(best_rank(pool), dtype=np.float64)),
+    ]
 
 
 def _reciprocal_ranks(pool: Pool) -> FloatArray:

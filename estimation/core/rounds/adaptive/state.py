@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...sampling.goals import Goal
     from .batch_weights import Weighed
 
-FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
+FAMILIES = "gain", "ratio", "preference"  # of measures that rounds are planned for and estimated
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
 OF_RACES = "leader", "priority"
