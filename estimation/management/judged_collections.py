@@ -83,6 +83,15 @@ def grades_of(pool: Pool, grades: Mapping[PairKey, int]) -> tuple[IntArray, int]
     return np.array([grade or 0 for grade in found], dtype=np.int64), found.count(None)
 
 
+def preferences_of(pool: Pool, grades: Mapping[PairKey, int]) -> IntArray:
+    """Return the preference of every two documents of a pool: for the one of the better grade."""
+    if pool.other is None:
+        raise ValueError("the pool is not one of preferences")
+    first, _ = grades_of(pool, grades)
+    second, _ = grades_of(replace(pool, docno=pool.other), grades)
+    return np.asarray(1 + np.sign(first - second), dtype=np.int64)
+
+
 def predicted_of(pool: Pool, predicted: Mapping[PairKey, float]) -> FloatArray:
     """Return the predicted grade of every pair of a pool, NaN if it has none."""
     return np.array([predicted.get(key, math.nan) for key in _keys(pool)], dtype=np.float64)

@@ -29,7 +29,7 @@ PRIORS = (*UNAIDED, "scores:FILE")
 ALL = "all"
 DEFAULT_METHODS = ("adaptive", "poisson", "iid", "uniform")
 HELPED_METHOD = "difference"
-DEFAULT_DEPTH = 100
+DEFAULT_DEPTH, PREFERENCE_DEPTH = 100, 10
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
     if options["baseline"] and "baseline" not in kinds:
         raise CommandError(f"--baseline {options['baseline']} is for --goal baseline only.")
     prior, predicted = _prior(str(options["prior"]), options["predictions"])
+    if measure.family == "preference":
+        prior = _prior_of_two(prior, measure, predicted)
     rule = options["prior_rule"] and _name("--prior-rule", options["prior_rule"], RULES)
     labels = _whole("--labels-per-pair", options["labels_per_pair"])
     interval = _interval(options["interval"], measure)
@@ -223,9 +225,12 @@ def _with_gain(measure: Measure, gain: str) -> Measure | None:
 
 
 def _depth(text: object, measure: Measure) -> int:
+    of_two = measure.family == "preference"
     if text is None:
-        return measure.cutoff or DEFAULT_DEPTH
+        return measure.cutoff or (PREFERENCE_DEPTH if of_two else DEFAULT_DEPTH)
     depth = _whole("--depth", text)
+    if of_two and depth < 2:
+        raise CommandError(f"--depth must be at least 2 for {measure}, not {depth}.")
     if depth < (measure.cutoff or 1):
         raise CommandError(f"--depth must be at least the cutoff of {measure}, not {depth}.")
     return depth
@@ -296,6 +301,15 @@ def _prior(text: str, predictions: Sequence[str]) -> tuple[str, tuple[Path, ...]
         told = f"--prior must be one of {', '.join(PRIORS)}, not {text!r}"
         raise CommandError(f"{told}{nearest(text, PRIORS)}.")
     return kind, tuple(map(Path, predictions))
+
+
+def _prior_of_two(prior: str, measure: Measure, predicted: Sequence[Path]) -> str:
+    """Nothing is believed of two documents; predicted grades are of single ones."""
+    if predicted:
+        raise CommandError(f"--predictions are of single documents; {measure} compares two.")
+    if prior not in ("rank", "constant"):
+        raise CommandError(f"--prior must be constant for {measure}, not {prior!r}.")
+    return "constant"
 
 
 def _noise(text: object) -> float:

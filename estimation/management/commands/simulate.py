@@ -19,7 +19,8 @@ from django.core.management.base import (
 
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.pool import Pool
-from estimation.core.measures.kinds import MeasureError
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE, MeasureError
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
@@ -27,6 +28,7 @@ from estimation.management.judged_collections import (
     JudgedCollection,
     grades_of,
     predicted_of,
+    preferences_of,
     read_collection,
     read_predicted,
 )
@@ -119,7 +121,8 @@ class Command(BaseCommand):
         "What can be judged is what any run returns down to the depth, as in a round; --systems "
         "and --baseline only say what the sample is made for. The topics are those of the qrels "
         "that a run answers. Documents without a judgment count as grade 0, and so do grades "
-        "below 0."
+        "below 0. Under a measure of preferences every two documents of a list can be judged: who "
+        "judges them prefers the one of the better grade."
     )
     requires_system_checks = []
 
@@ -224,11 +227,14 @@ class _Field:
     unjudged: int
     max_grade: int
     predicted: FloatArray | None
+    documents: int
 
     @classmethod
     def of(cls, plan: SimulationPlan, collection: JudgedCollection) -> "_Field":
         pool, best = collection.pool(depth=plan.depth), collection.max_grade
         grades, unjudged = grades_of(pool, collection.grades)
+        if plan.measure.family == "preference":
+            return cls._of_two(pool, collection, unjudged)
         try:
             plan.measure.max_utility(best)
         except MeasureError as error:
@@ -237,7 +243,14 @@ class _Field:
         predicted = None
         if read:
             predicted = read[0] if len(read) == 1 else np.stack(read, axis=1)
-        return cls(pool, grades, unjudged, best, predicted)
+        return cls(pool, grades, unjudged, best, predicted, documents=len(pool))
+
+    @classmethod
+    def _of_two(cls, pool: Pool, collection: JudgedCollection, unjudged: int) -> "_Field":
+        """Every two documents of a list: the one of the better grade is preferred."""
+        of_two = preference_pool(pool, depth=pool.depth)
+        grades, best = preferences_of(of_two, collection.grades), PREFERENCE_MAX_GRADE
+        return cls(of_two, grades, unjudged, best, None, documents=len(pool))
 
     def settings(self, plan: SimulationPlan, collection: JudgedCollection) -> list[Setting]:
         """One for each goal and budget."""
@@ -341,7 +354,7 @@ def _notes(collection: JudgedCollection, field: _Field) -> Iterator[str]:
         many = f"{len(collection.not_full)} of {len(collection.not_full) + len(collection.runs)}"
         yield f"--fully-judged left out {many} runs."
     if field.unjudged:
-        pairs = f"{field.unjudged} of the {len(field.pool)} pairs of the pool"
+        pairs = f"{field.unjudged} of the {field.documents} pairs of the pool"
         yield f"{pairs} are not judged and count as grade 0."
     if field.predicted is not None:
         missing = np.isnan(field.predicted.reshape(len(field.pool), -1)).sum(axis=0)

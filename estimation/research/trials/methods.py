@@ -413,7 +413,7 @@ def _without_verdicts(spread: Spread | None) -> tuple[Claims, ...]:
 
 
 def _by_design(measure: Measure) -> bool:
-    return measure.family in ("gain", "ratio")
+    return measure.family in ("gain", "ratio", "preference")
 
 
 def _of_gains(measure: Measure) -> bool:

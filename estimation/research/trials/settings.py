@@ -203,6 +203,8 @@ class Setting:
         pool, measure, best = self.pool, self.measure, self.max_grade
         if measure.family == "ratio":
             return np.asarray(self._ratios().mean(axis=0))
+        if measure.is_by_run:
+            return self._of_runs()
         stops = measure.family == "query"
         gains = (
             document_gains(measure, max_grade=best)
@@ -212,6 +214,16 @@ class Setting:
         expected = self.assessors.expected(gains)
         values = expected_values(pool, grades=self.grades, measure=measure, gains=expected)
         return np.asarray(values.mean(axis=0))
+
+    def _of_runs(self) -> FloatArray:
+        """Of measures whose utility depends on the run: each grade by how likely it is given."""
+        pool, number = self.pool, np.diff(self.pool.indptr)
+        scale, weight = np.arange(self.max_grade + 1), self.pool.entry_weights(self.measure)
+        added = np.zeros(len(pool.run))
+        for grade in scale.tolist():
+            chance = self.assessors.expected((scale == grade).astype(np.float64))[self.grades]
+            added += np.repeat(chance, number) * pool.entry_utilities(self.measure, grade)
+        return np.asarray(pool.by_pair(weight * added).T @ np.ones(len(pool)))
 
     def _ratios(self) -> FloatArray:
         pool, measure = self.pool, self.measure
