@@ -49,7 +49,7 @@ def answer_of_batches(sampled: Sampled, asked: Asked) -> Evaluation:
     Raises
     ------
     MeasureError
-        If a measure is neither a sum of gains nor a ratio.
+        If a measure is not of one of the families that adaptive rounds serve.
     LabelError
         If a drawn pair has no judgment.
     """
