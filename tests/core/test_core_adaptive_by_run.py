@@ -12,6 +12,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.scope import Scope
 from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.uncertainty import level
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.adaptive.by_run import ByRun
@@ -339,6 +340,47 @@ def test_it_is_nearer_than_poisson_rounds_unbiased_and_intervals_hold(
     assert np.mean(held) > 0.93
     assert np.min(np.mean(held, axis=0)) > 0.87
     assert np.mean(judged) == pytest.approx(300, rel=0.03)
+
+
+def test_the_level_is_told_by_the_squares_of_the_goals_runs(large: tuple[Pool, np.ndarray]) -> None:
+    pool, drawn, labels = published_of(large)
+    rows = LabelRows(np.arange(len(labels.pair)), labels.grade)
+    found = run_totals(drawn, Scope.of(pool), SWAPS, rows)
+    judged, missed = found.weights.of_judged(found.pairs), found.missed.toarray()[:, :2]
+    counted = judged.on_find**2 * (1.0 - judged.chance)
+    values = counted * (missed**2).sum(axis=1)
+    apart = counted * (missed[:, 0] - missed[:, 1]) ** 2 / 2.0
+    each = values.sum() / 8.0
+    by_hand = max(level(values, 2.0 * each), level(apart, each))
+    of_two = np.arange(len(pool.runs)) < 2
+    assert by_hand > 1.0
+    assert found.level(each * np.eye(len(pool.runs)), of_two) == pytest.approx(by_hand)
+    assert found.level(1000.0 * each * np.eye(len(pool.runs)), of_two) == 1.0
+
+
+def test_sizes_are_how_far_utilities_of_all_runs_may_be_apart(
+    large: tuple[Pool, np.ndarray],
+) -> None:
+    """By hand, of the goal of all values: not of one utility for all runs."""
+    pool, drawn, _ = published_of(large)
+    frame, learned = drawn.design.frame(pool), drawn.sample.steps[-1].model
+    none = np.zeros(len(pool), dtype=np.bool_)
+    reached = learned.reach(frame.features)
+    shares = np.stack([1.0 - reached[0], reached[0] - reached[1], reached[1]])
+    shares = np.maximum(shares, 1e-4)
+    shares /= shares.sum(axis=0)
+    added = [
+        pool.by_pair(pool.entry_weights(SWAPS) * pool.entry_utilities(SWAPS, grade)).toarray()
+        for grade in range(3)
+    ]
+    mean = sum(share[:, None] * each for share, each in zip(shares, added, strict=True))
+    parts = list(zip(shares, added, strict=True))
+    variance = sum(share * ((each - mean) ** 2).sum(axis=1) for share, each in parts)
+    square = sum(share * (each**2).sum(axis=1) for share, each in parts)
+    size = np.sqrt(np.maximum(variance, 0.1 * square))
+    floor = drawn.design.design.floor
+    expected = (1.0 - floor) * size / size.sum() + floor / len(pool)
+    assert frame.sizes(learned, none) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("grade", [0, 1, 2])
