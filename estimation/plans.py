@@ -408,10 +408,12 @@ def with_budget(plan: RoundPlan, budget: int) -> RoundPlan:
 
 def why_not_usual(plan: RoundPlan) -> str:
     """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
-    able = SAMPLING_METHODS[USUAL].short
+    able, does = SAMPLING_METHODS[USUAL].short, "top up what is judged for" * plan.top_up
     for text in (plan.measure, *plan.reported):
-        if not is_learned(text):
-            return f"{able} rounds do not estimate {text}"
+        if not is_learned(text, on_top=plan.top_up):
+            return (
+                f"{able} rounds do not {does if is_learned(text) and does else 'estimate'} {text}"
+            )
     if plan.budget < FEWEST and not plan.top_up:
         return f"there is little to learn from fewer than {FEWEST} pairs"
     if plan.budget == plan.batch_size and not plan.top_up:
@@ -425,9 +427,11 @@ def why_not_usual(plan: RoundPlan) -> str:
     return ""
 
 
-def is_learned(text: str) -> bool:
-    """Whether the usual method estimates a measure; what is none is told elsewhere."""
+def is_learned(text: str, *, on_top: bool = False) -> bool:
+    """Whether the usual method estimates a measure, also ``on_top`` of what is judged; what is none
+    is told elsewhere."""
     try:
-        return SAMPLING_METHODS[USUAL].estimates(parse_measure(text).name)
+        measure = parse_measure(text)
     except MeasureError:
         return True
+    return SAMPLING_METHODS[USUAL].estimates(measure.name) and not (on_top and measure.is_by_run)

@@ -7,7 +7,7 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import LEAST_SHARE, SAMPLING_METHODS, estimating
 from estimation.models import Round
 from estimation.options import label_of, labels_of
-from estimation.plans import RoundPlan
+from estimation.plans import OTHERWISE, RoundPlan, is_learned
 from estimation.services import limits, scores
 from estimation.services.limits import require as _require
 from judging.models import Campaign
@@ -22,6 +22,7 @@ def check(campaign: Campaign, plan: RoundPlan, measure: str, reported: list[str]
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
     _check_by_topics(plan, [measure, *reported])
+    _check_on_top(plan, [measure, *reported])
     _check_further(plan, parse_measure(measure))
     _check_scores(campaign, plan, [measure, *reported])
 
@@ -69,6 +70,16 @@ def _check_by_topics(plan: RoundPlan, measures: list[str]) -> None:
         "1, as it comes."
     )
     _require(plan.topic_minimum == 1 or not ratios, "topic_minimum", message)
+
+
+def _check_on_top(plan: RoundPlan, measures: list[str]) -> None:
+    learns = SAMPLING_METHODS[plan.method].draws == "batches"
+    others = [text for text in measures if not is_learned(text, on_top=True)]
+    message = (
+        f"Rounds that learn do not top up what is judged for {', '.join(others)}. Choose "
+        f"{label_of(OTHERWISE)}."
+    )
+    _require(not (plan.top_up and learns and others), "top_up", message)
 
 
 def _check_further(plan: RoundPlan, measure: Measure) -> None:

@@ -102,7 +102,7 @@ def _learns(initial: Mapping[str, object]) -> bool:
     ):
         return False
     measures = [initial.get("measure"), *BETWEEN_MEASURES.split(str(initial.get("reported") or ""))]
-    return all(is_learned(str(each)) for each in measures if each)
+    return all(is_learned(str(each), on_top=True) for each in measures if each)
 
 
 def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:

@@ -93,6 +93,8 @@ REFUSED = [
     ({"with_earlier": True, "method": "iid", "interval": "empirical-bernstein"}, "interval",
      "Expected one of student, hoeffding, hoeffding-paper, where rounds"),
     ({"with_earlier": True, "method": "priority"}, "with_earlier", "“Independent draws"),
+    ({"top_up": True, "method": "adaptive", "measure": "#ofSwaps", "reported": [],
+      "prior": "constant"}, "top_up", "do not top up what is judged for #ofSwaps"),
     ({"predictions": "prices", "prior": "scores"}, "predictions", "no predicted grades of this"),
 ]  # fmt: skip
 

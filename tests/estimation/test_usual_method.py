@@ -57,6 +57,7 @@ def campaign(kept: Kept) -> Campaign:
         ({"top_up": True}, "adaptive"),
         ({"top_up": True, "budget": 10, "batch_size": 10}, "adaptive"),
         ({"top_up": True, "with_earlier": True}, "poisson"),
+        ({"top_up": True, "measure": "#ofSwaps"}, "poisson"),
         ({"method": "iid"}, "iid"),
         ({"method": "poisson"}, "poisson"),
         ({"measure": "no measure"}, "adaptive"),

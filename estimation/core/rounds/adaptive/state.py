@@ -91,6 +91,8 @@ class AdaptivePlan(FactSheet):
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:
                 raise AdaptiveError(f"{name} must be one per pair, {pairs}, not {len(numbers)}")
+        if self.past is not None and self.measure.is_by_run:
+            raise AdaptiveError(f"Adaptive rounds do not top up what is judged for {self.measure}.")
         if self.past is not None and self.design.eligible[self.past.judged].any():
             raise AdaptiveError("a pair that was judged before cannot be drawn: its size must be 0")
 
