@@ -487,18 +487,3 @@ def test_a_job_compiles_no_statement_anew(done: list[int], monkeypatch: pytest.M
     monkeypatch.setattr(SQLCompiler, "as_sql", seen)
     jobs.run(jobs.request("probe", 7).pk)
     assert (done, built) == ([7, 7], [])
-
-
-def test_a_lease_is_as_long_as_the_settings_have_it_now(done: list[int], settings: Any) -> None:
-    leases = []
-    for seconds in (40, 4000):
-        settings.JOB_LEASE_SECONDS = seconds
-        running = jobs.claim(jobs.request("probe", seconds).pk)
-        assert running is not None
-        running.prolong()
-        within = Job.objects.filter(
-            lease_until__gt=seconds_from_now(seconds - 30),
-            lease_until__lte=seconds_from_now(seconds),
-        )
-        leases.append(within.filter(pk=running.id).exists())
-    assert leases == [True, True]

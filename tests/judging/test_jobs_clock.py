@@ -1,7 +1,9 @@
-"""Jobs where the clock of the database was ahead, and is set back."""
+"""Leases of jobs, and clocks of the database that were ahead and are set back."""
+
+from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import settings as configured
 
 from judging.clock import seconds_from_now
 from judging.models import Job
@@ -33,7 +35,7 @@ def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_work_waiting(
 
     jobs.request("probe", 7)
     assert jobs.claim(job.pk)
-    Job.objects.update(lease_until=seconds_from_now(3 * settings.JOB_LEASE_SECONDS))
+    Job.objects.update(lease_until=seconds_from_now(3 * configured.JOB_LEASE_SECONDS))
     assert jobs.wake_due() == 0, "as a worker with another setting has it"
     Job.objects.update(lease_until=day, hinted=day)  # and then the machine lost its power
     assert jobs.wake_due() == 1
@@ -66,3 +68,18 @@ def test_what_was_asked_for_under_a_clock_that_was_ahead_is_due_when_it_is_set_b
     assert jobs.wake_due() == 1
     jobs.run(job.pk)
     assert done == [7, 7, 7]
+
+
+def test_a_lease_is_as_long_as_the_settings_have_it_now(done: list[int], settings: Any) -> None:
+    leases = []
+    for seconds in (40, 4000):
+        settings.JOB_LEASE_SECONDS = seconds
+        running = jobs.claim(jobs.request("probe", seconds).pk)
+        assert running is not None
+        running.prolong()
+        within = Job.objects.filter(
+            lease_until__gt=seconds_from_now(seconds - 30),
+            lease_until__lte=seconds_from_now(seconds),
+        )
+        leases.append(within.filter(pk=running.id).exists())
+    assert leases == [True, True]
