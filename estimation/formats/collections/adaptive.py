@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, frozen
+from estimation.core.arrays import frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
@@ -68,6 +68,12 @@ from estimation.formats.collections.adaptive_models import (
     model_rows,
     read_models,
 )
+from estimation.formats.collections.adaptive_steps import (
+    STEPS,
+    constant_column,
+    read_constants,
+    step_rows,
+)
 from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
 from estimation.formats.collections.ranked import MAX_ENTRIES, RankedFacts, RankedReading
 from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
@@ -86,7 +92,7 @@ from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-adaptive-collection-1"
 OF_PREFERENCES = "evalsite-adaptive-preference-collection-1"
-PAIRS, STEPS = "pairs.tsv.gz", "steps.tsv.gz"
+PAIRS = "pairs.tsv.gz"
 MAX_PREDICTED = 20
 MAX_WALKED = 2 * 10**9
 """Pairs and entries of lists, for every batch that is gone through again."""
@@ -184,7 +190,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
     return [
         compared.compared_form(facts) if of_two else ranked.lists_form(facts),
         Form(PAIRS, key, of_pairs),
-        Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
+        Form(STEPS, ROUND, [own, whole("until", 1, batches), constant_column("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
         *([races.race_form(facts, batches=batches)] if races.has_races(told["goal"]) else []),
         *pasts.past_forms(facts),
@@ -206,13 +212,6 @@ def _prediction(name: str) -> Column:
         lambda text: number.read(text) if text else math.nan,
         text=lambda value: "" if math.isnan(value) else repr(value),
     )
-
-
-def _constant(name: str) -> Column:
-    """A column of constants; what makes all pairs certain is infinite."""
-    number = real(name, 0.0, np.finfo(np.float64).max)
-    wanted = "a number of at least 0, or inf"
-    return Column(name, wanted, lambda text: math.inf if text == "inf" else number.read(text))
 
 
 # --------------------------------------------------------------------------------- writing
@@ -242,7 +241,7 @@ def _rows(collection: RoundCollection) -> Iterator[Row]:
     of_two = collection.is_of_preferences
     yield compared.compared_rows(collection) if of_two else ranked.list_rows(collection)
     yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
-    yield _step_rows(state)
+    yield step_rows(state)
     yield model_rows(state, plan.frame(collection.pool).features)
     if races.has_races(plan.goal):
         runs = [collection.pool.run_index(tag) for tag in plan.goal.runs]
@@ -264,15 +263,6 @@ def _pair_columns(plan: AdaptivePlan) -> Numbers:
         names = _predicted(plan.predicted.shape[1])
         columns |= dict(zip(names, plan.predicted.T, strict=True))
     return columns
-
-
-def _step_rows(state: AdaptiveState) -> Row:
-    """By batch, then the batch that the constant leads to."""
-    numbered = list(enumerate((step.constants for step in state.steps), start=1))
-    batch = np.repeat(*np.array([(number, len(each)) for number, each in numbered]).T)
-    until = np.concatenate([number + np.arange(len(each)) for number, each in numbered])
-    constant = np.concatenate([each for _, each in numbered])
-    return STEPS, batch, {"batch": batch, "until": until, "constant": constant}
 
 
 # --------------------------------------------------------------------------------- reading
@@ -313,7 +303,7 @@ def _plan(reading: RankedReading, pairs: Table, pool: Pool, past: Past | None) -
 
 def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveStep, ...]:
     """How batches were planned, from the first one on."""
-    constants = _read_constants(reading)
+    constants = read_constants(reading)
     if _walked(frame.pool, len(constants)) > MAX_WALKED:
         wanted = f"at most {MAX_WALKED} batches times pairs and entries of lists"
         reading.error(STEPS, None, "", wanted)
@@ -327,31 +317,6 @@ def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveS
         AdaptiveStep(models.get(number), each, found.get(number))
         for number, each in enumerate(constants, start=1)
     )
-
-
-def _read_constants(reading: RankedReading) -> list[FloatArray]:
-    """Of each batch a constant for itself and all after it, which never fall."""
-    table, batches = reading.table(STEPS), len(reading.facts.drawn["steps"])
-    batch, until = table.whole("batch"), table.whole("until")
-
-    def named(row: int) -> str:
-        return f"the constant of batch {batch[row]} for batch {until[row]}"
-
-    reading.refuse_repeats(table, (until, batch), named, "until")
-    reading.refuse(table, until < batch, "until", "the batch itself or a later one", named)
-    reading.go_on()
-    found = np.bincount(batch, minlength=2)[1:]
-    needed = batches - np.arange(len(found))
-    for at in np.flatnonzero(found != needed).tolist():
-        wanted = f"constants of batch {at + 1} for each batch from {at + 1} to {batches}"
-        reading.error(STEPS, None, "until", wanted, f"{found[at]} of them")
-    reading.go_on()
-    table = table.ordered(until, batch)
-    batch, until, constant = table.whole("batch"), table.whole("until"), table.numbers["constant"]
-    falls = np.append(False, (constant[1:] < constant[:-1]) & (batch[1:] == batch[:-1]))
-    reading.refuse(table, falls, "constant", "constants that never fall", constant.item)
-    reading.go_on()
-    return [frozen(each) for each in np.split(constant, np.cumsum(needed)[:-1])]
 
 
 def _read_draws(
