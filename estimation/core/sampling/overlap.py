@@ -161,8 +161,8 @@ def _last_taken(gains: FloatArray, costs: FloatArray, budget: float) -> float:
     if not before < budget <= before + float(costs[between].sum()):
         before, between = 0.0, np.arange(len(gains))
     order = between[np.argsort(-gains[between], kind="stable")]
-    spent = before + np.cumsum(costs[order])
-    return float(gains[order[min(int(np.searchsorted(spent, budget)), len(order) - 1)]])
+    place = int(np.searchsorted(before + np.cumsum(costs[order]), budget))
+    return float(gains[order[min(place, len(order) - 1)]])
 
 
 def _around(gains: FloatArray, costs: FloatArray, share: float) -> tuple[float, float]:
