@@ -354,7 +354,7 @@ def test_promises_of_rounds_together_are_those_of_their_union(pool: Pool) -> Non
 
 def test_what_cannot_be_topped_up_is_told(pool: Pool) -> None:
     earlier = np.zeros(len(pool))
-    with pytest.raises(DesignError, match="Only rounds by poisson add"):
+    with pytest.raises(DesignError, match="Only rounds by adaptive, poisson add"):
         top_up(absolute(pool, 60, method="iid"), earlier)
     with pytest.raises(ValueError, match="a probability for every pair"):
         top_up(absolute(pool, 60), earlier[1:])
