@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+import fsspec
+
 from tests.support.ports import free_port
 
 BUCKET = "shards"
@@ -33,10 +35,17 @@ def object_storage() -> Iterator[str]:
         made = urllib.request.Request(f"{server}/{BUCKET}", method="PUT")
         urllib.request.urlopen(made, timeout=60).close()
         with mock.patch.dict(os.environ, {**SEEN, "AWS_ENDPOINT_URL": server}):
+            _forget()
             yield f"s3://{BUCKET}"
     finally:
+        _forget()
         process.terminate()
         process.wait(60)
+
+
+def _forget() -> None:
+    """Of the server of another test: fsspec keeps what it has found while a process runs."""
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
 def _wait(process: "subprocess.Popen[bytes]", server: str) -> None:
