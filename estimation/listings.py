@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Estimate, EstimateSet, Report, Round, Run
 from estimation.selectors import complete_batches
 from judging.models import Campaign
@@ -43,6 +44,7 @@ class ShownResult:
 
     ``measure`` is that of its goal; ``known`` tells whether there are estimates yet; ``counting``
     are the earlier rounds that were planned to count with it, whether a batch is complete or not.
+    One that ``goes_on`` has what they count for from its draw, and waits for no batch of theirs.
     """
 
     number: int
@@ -50,6 +52,7 @@ class ShownResult:
     earlier: tuple[int, ...]
     known: bool
     counting: tuple[int, ...] = ()
+    goes_on: bool = False
 
     @property
     def name(self) -> str:
@@ -65,7 +68,7 @@ class ShownResult:
     def without(self) -> str:
         """Rounds that are to count and tell nothing yet, or no more; empty where all do."""
         missing = [number for number in self.counting if number not in self.earlier]
-        if not missing or not self.known:
+        if not missing or not self.known or self.goes_on:
             return ""
         name = f"round{'' if len(missing) == 1 else 's'} {listed(missing)}"
         return f"without {name}, of which no batch is complete"
@@ -87,7 +90,9 @@ def results_of(campaign: Campaign) -> list[ShownResult]:
         number_of_set=Subquery(sets.values("number")[:1]),
         together=Subquery(sets.values("earlier")[:1]),
     )
-    columns = ("number", "measure", "together", "number_of_set", "preview__earlier__counting")
+    columns = (
+        "number", "measure", "together", "number_of_set", "preview__earlier__counting", "method",
+    )  # fmt: skip
     return [
         ShownResult(
             number,
@@ -95,9 +100,10 @@ def results_of(campaign: Campaign) -> list[ShownResult]:
             tuple(sorted(map(int, earlier or {}))),
             known is not None,
             tuple(counting or ()),
+            SAMPLING_METHODS[method].draws == "batches",
         )
-        for number, measure, earlier, known, counting in told.order_by("-number").values_list(
-            *columns
+        for number, measure, earlier, known, counting, method in (
+            told.order_by("-number").values_list(*columns)
         )
     ]
 

@@ -220,13 +220,18 @@ def _of_active(row: Round, pool: Pool, plan: ActivePlan) -> dict[str, Any]:
 
 def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | None:
     """What a top-up adds to: the rounds with their complete batches, and how many pairs are in
-    that sample, as expected, or judged; None of other rounds."""
+    that sample, as expected, or judged; None of other rounds.
+
+    Where an adaptive round goes on, `Union.earlier` also has the chances of pairs that earlier
+    batches did not draw: these are not judged.
+    """
     if not (row.top_up and isinstance(design, Union)):
         return None
     batches = topping.added_to(row, pool)
+    held = design.earlier if row.is_of_a_union else topping.judged_in(row.campaign, pool)
     return {
         "batches": {str(each): batches[each] for each in sorted(batches)},
-        "pairs": float(design.earlier.sum()),
+        "pairs": float(held.sum()),
         "kept": len(choices.kept_pairs(row.campaign)) if choices.takes_kept(row) else 0,
     }
 

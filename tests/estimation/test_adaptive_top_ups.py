@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.test import Client
 
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.models import Draw, Round
@@ -17,6 +18,7 @@ from tests.estimation.test_later_runs import with_news
 from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_top_ups import TRUTH, judged, shown_of, topped_up
 from tests.support import evaluation
+from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
@@ -125,3 +127,28 @@ def test_labels_of_what_is_judged_are_those_that_count(campaign: Campaign) -> No
     assert set(found.pair.tolist()) == set(pairs.tolist())
     assert len(found.pair) == Judgment.objects.filter(assignment__revision__gt=0).count()
     assert first.draws.count() < len(pairs)
+
+
+def test_what_a_round_that_goes_on_says_of_others(campaign: Campaign, organizer: Client) -> None:
+    """How many pairs are judged, wherever; and not that earlier batches are waited for."""
+    evaluation.worker_alive()
+    evaluation.drawn(campaign, budget=20, batch_size=20, seed="p", extra_share=0.0)
+    judged(campaign, method="adaptive")
+    row = evaluation.drafted(campaign, **LEARNING, with_earlier=True)
+    number = Draw.objects.values("pair").distinct().count()
+    assert row.preview["top_up"]["pairs"] == number
+    there = address("round-detail", campaign, row.number)
+    said = text(organizer.get(there))
+    assert f"{number} pairs of this pool are judged already. They are in the sample" in said
+    assert "what the batches of round 2 (2 batches) say of all other pairs counts on" in said
+    assert "Round 1 is not continued: its method is Poisson" in said
+    evaluation.draw(campaign, row)
+    while evaluation.judge(campaign, 1000, truth=TRUTH):
+        pass
+    said = text(organizer.get(there))
+    assert "round 1 is not continued: its method is Poisson" in said
+    assert "round 2 (2 batches), whose batches go on here" in said
+    said = text(organizer.get(address("live", campaign, row.number)))
+    assert "Result of" in said
+    assert "no batch is complete" not in said
+    assert "each by itself" not in said
