@@ -11,7 +11,7 @@ from estimation.formats.collections.files import read_collection
 from estimation.models import Round
 from estimation.services import collections
 from judging.formats.problems import Problems
-from judging.models import Campaign
+from judging.models import Campaign, Job
 from tests.estimation.test_later_preferences import judge, swaps
 from tests.support import choices, evaluation, rest
 from tests.support.later import (
@@ -54,6 +54,18 @@ def test_every_batch_is_planned_from_the_preferences_before_it(
     for name in ("round-detail", "live", "compare"):
         assert "#ofSwaps" in text(organizer.get(address(name, campaign, 1)))
     call_command("recompute", verbosity=0)
+
+
+def test_its_preview_is_that_of_its_design(campaign: Campaign, organizer: Client) -> None:
+    """What is played before the draw has no preferences."""
+    row = evaluation.drafted(campaign, **ROUND | {"budget": 80, "batch_size": 20})
+    told = {each["measure"]: each["half_widths"] for each in row.preview["measures"]}
+    assert set(told) == {"#ofSwaps", "wSwaps"}
+    assert all(run["half_width"] > 0.0 for widths in told.values() for run in widths)
+    assert not row.preview.get("learns")
+    assert not Job.objects.exclude(state=Job.State.DONE).exists()
+    said = text(organizer.get(address("round-detail", campaign, row.number)))
+    assert "what this buys if nothing is learned from the judgments" in said
 
 
 def test_runs_join_and_the_file_says_the_same_of_all(campaign: Campaign) -> None:

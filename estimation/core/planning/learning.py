@@ -64,11 +64,13 @@ def learns(plan: AdaptivePlan) -> bool:
     """Whether a round of this plan can learn enough to be played.
 
     What a top-up starts from is known, and no world has it: it is foretold as if it learned nothing
-    more.
+    more. So is a round by a measure whose utilities depend on the run: worlds have one utility of
+    every pair.
     """
     design = plan.design
     return (
         plan.past is None
+        and not plan.measure.is_by_run
         and design.batches >= LEAST_BATCHES
         and float(design.payable.sum()) >= LEAST_PAIRS
     )
@@ -115,7 +117,10 @@ class LearningProspects:
             If the plan is of another pool, or does not learn (`learns`).
         """
         if not learns(plan):
-            raise ValueError("a plan that learns has two batches and 60 pairs or more")
+            raise ValueError(
+                "a plan that is played tops nothing up, has two batches and 60 pairs or more, and "
+                "a measure whose utilities are those of pairs, whatever the run"
+            )
         check_confidence(confidence)
         some, of_some = _some_topics(pool, plan)
         frame, best = of_some.frame(some), plan.max_grade
