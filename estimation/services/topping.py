@@ -74,10 +74,10 @@ def learning_plan_of(row: Round, pool: Pool, plan: AdaptivePlan) -> AdaptivePlan
         return plan
     batches = _to_add_to(row, pool)
     judged = np.flatnonzero(judged_in(row.campaign, pool))
-    past = Past.alone(judged, pairs=len(pool))
-    if row.with_earlier:
-        past = _continued(row, pool, max(batches), batches, judged)
-    return topped_up(plan, past)
+    alone = topped_up(plan, Past.alone(judged, pairs=len(pool)))
+    if not row.with_earlier or alone.is_census:  # where all will be judged, values are exact alone
+        return alone
+    return topped_up(plan, _continued(row, pool, max(batches), batches, judged))
 
 
 def _continued(

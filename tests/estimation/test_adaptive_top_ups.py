@@ -92,6 +92,16 @@ def test_a_chain_of_rounds_is_continued_and_others_are_certain(campaign: Campaig
     assert every <= set(third.draws.values_list("pair", flat=True))
 
 
+def test_where_all_that_is_left_will_be_judged_values_are_exact(campaign: Campaign) -> None:
+    """By earlier shares they would be off by what earlier batches happened to draw."""
+    chosen = {"measure": "DCG@5", "reported": ["P@5"], "with_earlier": True}
+    judged(campaign, method="adaptive", **chosen | {"with_earlier": False})
+    learned(campaign, **chosen, seed="u")
+    row = learned(campaign, **chosen)
+    assert row.preview["is_census"]
+    assert max(each.se for each in shown_of(row).estimates.filter(primary=True)) == 0.0
+
+
 def test_an_adaptive_round_counts_earlier_ones_only_where_it_tops_up(campaign: Campaign) -> None:
     judged(campaign, method="adaptive")
     with pytest.raises(UserError, match="top up what is judged") as caught:
