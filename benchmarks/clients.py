@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -56,7 +57,7 @@ print(json.dumps([members.create_token(user=each, name="benchmark") for each in 
 """
 
 
-class Client:
+class Client(ABC):
     """Somebody who judges; ``judge`` sends one judgment and reads the next pair."""
 
     def __init__(self, url: str, slug: str) -> None:
@@ -74,8 +75,9 @@ class Client:
             raise SystemExit(f"{path} answers {answer.status}: {told[:300]!r}")
         return told
 
+    @abstractmethod
     def judge(self, number: int) -> None:
-        raise NotImplementedError
+        """Send the judgment of this number, and read the next pair."""
 
 
 class Program(Client):

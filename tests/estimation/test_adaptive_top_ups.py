@@ -8,16 +8,16 @@ from django.test import Client
 
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.models import Draw, Round
-from estimation.services import designing, estimates, redrawing, topping
+from estimation.services import choices, designing, estimates, redrawing, topping
 from estimation.services.collections import columns_of
 from estimation.timeline import timeline
 from judging.errors import UserError
-from judging.models import Campaign, Judgment
+from judging.models import Campaign, Job, Judgment
 from tests.core.length import bounded
 from tests.estimation.test_later_runs import with_news
 from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_top_ups import TRUTH, judged, shown_of, topped_up
-from tests.support import evaluation
+from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
@@ -90,6 +90,31 @@ def test_a_chain_of_rounds_is_continued_and_others_are_certain(campaign: Campaig
     assert third.provenance["added_to"] == "round 2 (2 batches), round 3 (2 batches)"
     every = set(Draw.objects.exclude(round=third).values_list("pair", flat=True))
     assert every <= set(third.draws.values_list("pair", flat=True))
+
+
+def test_a_batch_that_is_completed_between_design_and_labels_has_the_draw_begin_anew(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the model was told labels of pairs that the design has not as judged."""
+    evaluation.drawn(campaign, budget=40, batch_size=20, seed="s", extra_share=0.0)
+    while not choices.complete(campaign):
+        evaluation.judge(campaign, 1)
+    row = evaluation.drafted(campaign, **LEARNING)
+    made, told = designing.design_of, []
+
+    def meanwhile(*given: object) -> object:
+        design = made(*given)  # type: ignore[arg-type]
+        if not told:
+            told.append(evaluation.judge(campaign, 1000))
+        return design
+
+    monkeypatch.setattr(designing, "design_of", meanwhile)
+    evaluation.rounds.request_draw(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    job = Job.objects.get(kind="draw", target=row.pk)
+    assert job.error == ""
+    row.refresh_from_db()
+    assert row.provenance["added_to"] == "round 1 (2 batches)"
 
 
 def test_where_all_that_is_left_will_be_judged_values_are_exact(campaign: Campaign) -> None:

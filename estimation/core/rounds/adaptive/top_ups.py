@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from .sampling import DrawnBatch
     from .state import AdaptivePlan, AdaptiveState
 
-EXTENSIONS = 1.25, 2.0, 5.0
-"""Times the budget of an earlier round that its shares are made for: a top-up of a quarter, as much
-again, or four times as much, whichever is nearest to what is asked for. In between errors are at
-most 1.06 times those by shares for the very budget, which hang on what people were told."""
+EXTENSIONS = 1.0625, 1.25, 2.0, 5.0
+"""Times the budget of an earlier round that its shares are made for: a top-up of a sixteenth or a
+quarter, as much again, or four times as much, whichever is nearest to what is asked for. With like
+pairs errors are then at most 1.06 times those by shares for the very budget, from a sixteenth to
+four times as much; shares for that would hang on what people were told."""
 NOTHING = 1e-9  # of a budget that is overspent
 
 
@@ -103,8 +104,8 @@ def continued(
 def extended(more: float) -> float:
     """Return how many times the budget shares are made for, if so many budgets more are asked for.
 
-    >>> extended(0.1), extended(0.7), extended(10.0)
-    (1.25, 2.0, 5.0)
+    >>> extended(0.1), extended(0.2), extended(0.7), extended(10.0)
+    (1.0625, 1.25, 2.0, 5.0)
     """
     return min(EXTENSIONS, key=lambda each: abs(np.log((each - 1.0) / more)))
 
