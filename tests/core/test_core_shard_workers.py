@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor
@@ -208,6 +209,32 @@ def test_a_cluster_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         open_executor(1, scheduler=cluster.scheduler_address),
     ):
         pass
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_workers_are_gone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask keeps what is left for workers that may come, without end."""
+    monkeypatch.setattr(executors, "WORKERS_SECONDS", 0.5)
+    waited_on = threading.Event()
+    with (
+        dask_cluster(1) as cluster,
+        pytest.raises(BrokenExecutor),
+        open_executor(1, scheduler=cluster.scheduler_address) as executor,
+    ):
+        _without_workers(executor, cluster, waited_on)
+    assert not waited_on.is_set()
+
+
+def _without_workers(executor: Executor, cluster: Any, waited_on: threading.Event) -> None:
+    left = executor.map(time.sleep, [0.0, 60.0, 60.0])
+    next(left)
+    cluster.scale(0)
+    late = threading.Timer(20.0, lambda: (waited_on.set(), cluster.close()))
+    late.start()  # so that a failure comes to an end
+    try:
+        next(left)
+    finally:
+        late.cancel()
 
 
 @pytest.mark.slow

@@ -8,14 +8,15 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from .running import SerialExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 WORKERS_SECONDS = 30
 
@@ -41,7 +42,8 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
     OSError
         If the scheduler does not answer, or has no worker for `WORKERS_SECONDS`.
     BrokenExecutor
-        If a worker ended, or the scheduler: all that is left to do can be asked for again.
+        If a worker ended, or the scheduler, or if later all workers are gone for as long: all that
+        is left to do can be asked for again.
     """
     if scheduler:
         distributed = importlib.import_module("distributed")
@@ -50,7 +52,8 @@ def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Exe
         try:
             with distributed.Client(scheduler) as client, client.get_executor() as executor:
                 _wait_for_workers(client, scheduler)
-                yield executor
+                with _nothing_waits_without_workers(client, distributed.Future):
+                    yield executor
         except (distributed.KilledWorker, CancelledError) as error:
             raise BrokenExecutor(str(error)) from error
         except RuntimeError as error:
@@ -73,6 +76,29 @@ def _wait_for_workers(client: Any, scheduler: str) -> None:
         client.wait_for_workers(1, timeout=WORKERS_SECONDS)
     except TimeoutError as error:
         raise TimeoutError(f"the Dask scheduler {scheduler} has no worker") from error
+
+
+@contextmanager
+def _nothing_waits_without_workers(client: Any, future: Callable[..., Any]) -> Iterator[None]:
+    """Dask would keep what is left for workers that come back, without end: it is canceled."""
+    over = threading.Event()
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not over.wait(WORKERS_SECONDS / 10) and client.status == "running":
+            with suppress(OSError):  # a scheduler that is gone comes out where results are awaited
+                if client.nthreads():
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > WORKERS_SECONDS:
+                    client.cancel([future(key, client=client) for key in list(client.futures)])
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
 
 
 def _begin_worker() -> None:
