@@ -277,6 +277,13 @@ def _again(found: Situation) -> NextStep | None:
     return NextStep("again", f"Have {pairs} judged again", why, Action("people", "People"))
 
 
+def _others(found: Situation) -> NextStep | None:
+    if found.others is None:
+        return None
+    action = Action("people", "People")
+    return NextStep("others", "Have somebody else judge", found.others.text, action)
+
+
 def _counting(found: Situation) -> NextStep | None:
     """The current round has ended, and one that counts with it has not."""
     if found.row is None or not found.row.has_ended or not found.counting:
@@ -336,6 +343,7 @@ RULES: tuple[Rule, ...] = (
     _paused,
     _guests,
     _stuck,
+    _others,
     _counting,
     _silent,
     _invited,
@@ -345,7 +353,8 @@ STATES = (
     "archived", "closed", "no worker", "failed", "reading", "rejected", "checked", "material",
     "plan", "drawing", "draw",
     "computing", "unknown", "reported", "late", "ended", "nobody", "too few", "open", "paused",
-    "round paused", "guests", "stuck", "again", "counting", "silent", "invited", "judging",
+    "round paused", "guests", "stuck", "others", "again", "counting", "silent", "invited",
+    "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

@@ -205,8 +205,8 @@ def attention(facts: Situation) -> list[Attention]:
     """What somebody should look at now, worst first."""
     found = _machines(facts)
     if facts.campaign.state != Campaign.State.CLOSED:
-        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_silent(facts)]
-        found += _hasty(facts)
+        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_others(facts)]
+        found += [*_silent(facts), *_hasty(facts)]
         found += [*_excluded(facts), *_texts(facts), *_to_look_at(facts)]
     order = {"bad": 0, "warn": 1, "": 2}
     return sorted(found, key=lambda notice: order[notice.level])
@@ -287,6 +287,11 @@ def _stuck(facts: Situation) -> list[Attention]:
     if progress is None or not progress.stuck:
         return []
     return [Attention("warn", kept_open(progress.stuck), Action("decisions", "Decide"))]
+
+
+def _others(facts: Situation) -> list[Attention]:
+    waits = facts.others
+    return [Attention("warn", waits.text, Action("people", "Look at people"))] if waits else []
 
 
 def _silent(facts: Situation) -> list[Attention]:

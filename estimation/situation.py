@@ -12,6 +12,7 @@ from estimation import selectors, work
 from estimation.endings import still_because
 from estimation.material import taking_part
 from estimation.models import EstimateSet, Round, RoundBatch
+from estimation.others import LeftToOthers, left_to_others
 from judging import selectors as judging
 from judging.coming import OpenLinks, open_links
 from judging.models import Batch, BatchPair, Campaign
@@ -124,6 +125,11 @@ class Situation:
     def crowd(self) -> OpenLinks:
         """Who may come by links: asked for where there are few."""
         return open_links(self.campaign)
+
+    @cached_property
+    def others(self) -> LeftToOthers | None:
+        """What waits for labels of others, where enough people may judge."""
+        return None if self.row is None or self.few else left_to_others(self.row)
 
     @cached_property
     def awaited(self) -> int:

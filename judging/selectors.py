@@ -403,22 +403,6 @@ def free_places(assessor: Any, *, gold: bool) -> QuerySet[BatchPair]:
     )
 
 
-def in_hand(campaign: Campaign) -> QuerySet[Batch]:
-    """Open batches of which somebody has all that is left under a lease, and has had it for no
-    longer than a lease: each is complete, or has free places again, before long."""
-    left = BatchPair.objects.filter(
-        batch=OuterRef("pk"), pair__decided=False, pair__judged__lt=F("labels")
-    )
-    leased = Assignment.objects.filter(pair=OuterRef("pair"), state=Assignment.State.LEASED)
-    long_ago = seconds_from_now(-60.0 * campaign.lease_minutes)
-    return Batch.objects.filter(
-        ~Exists(left.filter(pair__held__lt=F("labels"))),
-        ~Exists(left.filter(Exists(leased.filter(changed__lt=long_ago)))),
-        campaign=campaign,
-        state=Batch.State.OPEN,
-    )
-
-
 def empty_queue(campaign: Campaign, user: User | None = None) -> str:
     """Why there is nothing to judge: draft, paused, closed, excluded, looked (at), enough, nothing
     (drawn yet), held, others, chosen, halted, complete.

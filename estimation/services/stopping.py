@@ -34,8 +34,8 @@ from estimation.models import EstimateSet, Round, RoundBatch
 from estimation.selectors import complete_batches, told_batches
 from judging.errors import UserError
 from judging.models import Batch, Campaign, User
-from judging.selectors import in_hand
 from judging.services import audit, batches, jobs
+from judging.taken_up import taken_up
 
 STOP = "stop-round"
 GOING = (Round.State.DRAWN, Round.State.JUDGING)
@@ -59,22 +59,24 @@ def comes_true(row: Round, result: MeasureResult, *, ended: bool) -> bool:
 
 def too_far_ahead(campaign: Campaign) -> list[int]:
     """Waiting batches of rounds with a rule that are not opened yet: those behind the batch after
-    one whose last pairs are in somebody's hands. Row ids.
+    one that others have to end (`taken_up`). Row ids.
 
     A rule is looked at with batches that are complete in a row from the first. While one pair of
-    an early batch was held, all others were judged to the end of the budget, and nothing could be
-    saved. One batch ahead there is work meanwhile; nobody waits for longer than a lease, nor for
-    pairs that nobody has in hand.
+    an early batch was held, or wanted a label of somebody else, all others were judged to the end
+    of the budget, and nothing could be saved. One batch ahead there is work meanwhile. For a pair
+    in hand nobody waits for longer than a lease; for labels of others until these come, as what one
+    person says alone completes no batch (`estimation.others` tells the organizer).
 
     Batches are served whole and in their order as ever, and count so: when one is opened hangs on
-    leases and on what is complete, never on a grade, and no pair is left out or put before another.
+    leases, on who has answered and on what is complete, never on a grade, and no pair is left out
+    or put before another.
     """
     going = campaign.rounds.filter(state__in=GOING).exclude(stop_when="")
     ruled = list(going.values_list("pk", flat=True))
     if not ruled:  # the rest looks at every pair of open batches
         return []
     behind = RoundBatch.objects.filter(round__in=ruled)
-    kept = behind.filter(batch__in=in_hand(campaign)).order_by()
+    kept = behind.filter(batch__in=taken_up(campaign)).order_by()
     first = kept.values_list("round").annotate(first=Min("number"))
     waiting = RoundBatch.objects.filter(batch__state=Batch.State.WAITING)
     found = [waiting.filter(round=row, number__gt=number + 1) for row, number in first]

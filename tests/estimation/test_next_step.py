@@ -26,6 +26,7 @@ from judging.models import (
     WorkerHeartbeat,
 )
 from judging.services import assignments, campaigns, exclusions, judgments
+from tests.estimation.test_stopping_in_hand import judge_all
 from tests.support import evaluation, factories
 from tests.support.crowd_states import CROWDS
 from tests.support.later import join, lines_of, with_news
@@ -173,6 +174,11 @@ def stuck(campaign: Campaign) -> None:
     assignments.skip(assignment=held, by=by, reason="cannot read it")
 
 
+def others(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, labels=2, extra_share=0, stop_when="width", stop_width=0.01)
+    judge_all(campaign, User.objects.get(username="anna"))
+
+
 def again(campaign: Campaign) -> None:
     evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 45)
@@ -285,6 +291,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("paused", paused),
     ("round paused", round_paused),
     ("stuck", stuck),
+    ("others", others),
     ("again", again),
     ("counting", counting),
     ("counting", counting_and_freed),
