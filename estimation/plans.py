@@ -196,10 +196,10 @@ class RoundPlan:
     )  # fmt: skip
     topic_minimum: int = option(
         "Pairs of a topic together", default=1,
-        help="So many pairs of a topic at least, on average, in a batch that has any of it, from "
-        "the second batch on. Fewer topics are to be read, and intervals hardly widen; 5 is a good "
-        "number where topics are many. 1: as it comes.",
-        asked="Pairs of a topic, at least and on average, in a batch that has any of it; "
+        help="About so many pairs of a topic, on average, in a batch that has any of it. Fewer "
+        "topics are to be read, batches are as large as planned, and intervals hardly widen; 5 is "
+        "a good number where topics are many. 1: as it comes.",
+        asked="Pairs of a topic, about and on average, in a batch that has any of it; "
         f"{having('topic_minimum')}, for sums of gains.",
         needs="topic_minimum", least=1, most=MOST_TOGETHER, fact=True,
         refusal="{method} has no pairs of a topic together. Methods that do: {methods}.",

@@ -168,6 +168,7 @@ def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> Any
         costs,
         predicted,
         topic_minimum=together if together > 1.0 else 0.0,
+        even_topics=together > 1.0,
     )
     return topping.learning_plan_of(row, pool, plan)
 

@@ -259,8 +259,8 @@ def _learned(row: Round) -> str:
     if row.goal == Round.Goal.WINNER:
         helped += ", and the estimates from them said which runs were still in the race"
     apart = (
-        f"; topics took part in a batch by chance, so that it had {row.topic_minimum} pairs at "
-        "least of each that did, on average, for which the intervals allow"
+        f"; topics took part in a batch by chance, so that it had about {row.topic_minimum} pairs "
+        "of each that did, on average, for which the intervals allow"
         if row.topic_minimum > 1
         else ""
     )

@@ -54,7 +54,7 @@ def plan_for(pool: Pool, *, budget: float = 3, batches: int = 3, **options) -> A
     measure = options.pop("measure", DCG)
     goal = options.pop("goal", goals.absolute(*pool.runs))
     max_grade = options.pop("max_grade", 2)
-    own = ("costs", "predicted", "topic_minimum")
+    own = ("costs", "predicted", "topic_minimum", "even_topics")
     given = {name: options.pop(name) for name in own if name in options}
     prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=max_grade)
     design = make_design(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from estimation.core.rounds.adaptive import estimates
 from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, walk
+from estimation.core.rounds.adaptive.topic_choice import BY_COINS, TopicChoice
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import load_round
 from estimation.core.sampling.random_numbers import batch_random_numbers, topic_random_numbers
@@ -69,12 +70,32 @@ def _outcomes(pool: Pool, planned: PlannedBatch) -> Iterator[tuple[float, np.nda
     """Every way in which topics take part, and then pairs."""
     chance, topics = planned.chances.by(0), planned.topics
     assert topics is not None
-    for number in range(len(topics) + 1):
-        for taking in combinations(range(len(topics)), number):
-            part = np.isin(np.arange(len(topics)), taking)
-            share = float(np.prod(np.where(part, topics, 1.0 - topics)))
-            if share > 0.0:
-                yield from _pairs_of(chance / topics[pool.topic] * part[pool.topic], share)
+    for share, part in ways(topics):
+        inside = chance / topics.chance[pool.topic] * part[pool.topic]
+        yield from _pairs_of(inside, share)
+
+
+def ways(choice: TopicChoice) -> Iterator[tuple[float, np.ndarray]]:
+    """Every set of topics that may take part, as a mask, with its probability."""
+    together = [np.flatnonzero(choice.group == each) for each in range(choice.classes)]
+    alone = [np.array([each]) for each in np.flatnonzero(choice.group == BY_COINS)]
+    parts = [_ways_of(each, float(choice.chance[each[0]])) for each in (*together, *alone)]
+    for several in product(*parts):
+        part = np.zeros(len(choice.chance), dtype=bool)
+        for _, members in several:
+            part[members] = True
+        yield float(np.prod([share for share, _ in several])), part
+
+
+def _ways_of(members: np.ndarray, chance: float) -> list[tuple[float, np.ndarray]]:
+    """Of one class, or of a topic alone: every set of k topics alike, or of k + 1."""
+    number, found = len(members) * chance, []
+    whole = int(number + 1e-9)
+    for size, share in ((whole, 1.0 - (number - whole)), (whole + 1, number - whole)):
+        sets = list(combinations(members.tolist(), size))
+        if share > 1e-12:
+            found += [(share / len(sets), np.array(each, dtype=int)) for each in sets]
+    return found
 
 
 def _pairs_of(chance: np.ndarray, share: float) -> Iterator[tuple[float, np.ndarray]]:

@@ -8,6 +8,7 @@ from django.test import Client
 
 from estimation.core.planning.sittings import expected_sittings
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.topic_choice import TopicChoice, choice_of
 from estimation.models import Draw, Round
 from estimation.services import collections, reaching
 from judging.errors import UserError
@@ -50,18 +51,20 @@ def test_later_batches_have_few_topics_and_the_numbers_follow_from_rows(
 ) -> None:
     row = judged_to_the_end(evaluation.drawn(campaign, **ADAPTIVE, topic_minimum=10))
     plain = judged_to_the_end(evaluation.drawn(campaign, **ADAPTIVE))
-    batches = range(2, 5)
+    batches = range(1, 5)
     assert sum(topics_of(row, each) for each in batches) < sum(
         topics_of(plain, each) for each in batches
     )
     drawn = collections.columns_of(row)[1]
     assert isinstance(drawn, AdaptiveRound)
     assert drawn.design.topic_minimum == 10.0
+    assert drawn.design.even_topics
     call_command("recompute")
     evaluation.made_reports(row)
-    assert "it had 10 pairs at least of each that did, on average" in report_of(row)
+    assert "it had about 10 pairs of each that did, on average" in report_of(row)
     told = collections.collection_of(row, latest(row))
     assert told.drawn.design.topic_minimum == 10.0
+    assert told.drawn.design.even_topics
     assert ",ad," in file_of(row, "estimates.csv")
     assert latest(row).reports.filter(name="collection.zip").exists()
 
@@ -126,14 +129,15 @@ def test_sittings_are_what_draws_show(campaign: Campaign, batches: int, minimum:
     pool = pool_of(campaign)
     chance = np.random.default_rng(1).random(len(pool)) * 0.4
     random, found = np.random.default_rng(2), []
-    each, number = chance / batches, np.bincount(pool.topic, weights=chance / batches)
-    part = np.clip(number / minimum, 0.0, 1.0) if minimum else np.ones(len(number))
+    each, every = chance / batches, TopicChoice.independent(np.ones(len(pool.topics)))
+    asked = {"topics": len(pool.topics), "even": True}
+    choice = choice_of(pool.topic, each, minimum, **asked) if minimum else every
     for _ in range(2000):
         total = 0
-        for batch in range(batches):
-            open_to = part if batch else np.ones(len(number))
-            taken = random.random(len(number)) < open_to
-            drawn = random.random(len(pool)) < each / open_to[pool.topic]
+        for _batch in range(batches):
+            numbers = random.random(len(pool.topics))
+            taken = choice.taking_part(numbers, random.random(choice.classes))
+            drawn = random.random(len(pool)) < each / choice.chance[pool.topic]
             total += len(np.unique(pool.topic[drawn & taken[pool.topic]]))
         found.append(total)
     told = expected_sittings(pool, chance, batches=batches, minimum=minimum)

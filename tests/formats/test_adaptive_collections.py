@@ -80,12 +80,14 @@ def test_a_later_run_has_the_same_estimates_to_the_bit() -> None:
 
 
 @pytest.mark.slow
-def test_pairs_of_a_topic_together_are_read_back_so() -> None:
+@pytest.mark.parametrize("even", [False, True])
+def test_pairs_of_a_topic_together_are_read_back_so(even: bool) -> None:
     gains = [each for each in MEASURES if each.family == "gain"]
-    case = Case(reported=gains[1:], topic_minimum=6.0)
+    case = Case(reported=gains[1:], topic_minimum=6.0, even_topics=even)
     collected = case.collected(measures=gains)
     found = read_back(written(collected))
     assert found.drawn.design.topic_minimum == 6.0
+    assert found.drawn.design.even_topics is even
     then = collected.evaluate(collected.pool, measures=gains)
     assert_same_bits(then, found.evaluate(found.pool, measures=gains))
 

@@ -237,7 +237,8 @@ def make_design(
     if method != "adaptive":
         return design
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else _needed(max_grade, method)
-    return AdaptivePlan(design, best, options.get("costs"), **own)
+    even = own.get("topic_minimum", 0.0) > 1.0
+    return AdaptivePlan(design, best, options.get("costs"), **own, even_topics=even)
 
 
 def _parameters(makes: Callable[..., object]) -> list[str]:

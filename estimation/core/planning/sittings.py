@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, column_sums
+from ..rounds.adaptive.topic_choice import choice_of
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
@@ -18,8 +19,8 @@ def expected_sittings(
     """Return how many topics batches are expected to have, each counted in every batch.
 
     Pairs are taken to be drawn independently, and as likely in each batch as in the others, which
-    is about right for all ways of drawing pairs; with a minimum, as adaptive rounds draw them after
-    the first batch (`rounds.adaptive.sampling`).
+    is about right for all ways of drawing pairs; with a minimum, as adaptive rounds draw them
+    (`rounds.adaptive.topic_choice`).
 
     Parameters
     ----------
@@ -33,14 +34,11 @@ def expected_sittings(
         Of the pairs that are drawn, those that are meant.
     """
     each, topics = chance / batches, len(pool.topics)
-    first = _with_any(pool, share * each)
-    if minimum <= 1.0 or batches == 1:
-        return batches * float(first.sum())
-    number, largest = column_sums(pool.topic, each, number=topics), np.zeros(topics)
-    np.maximum.at(largest, pool.topic, each)
-    part = np.maximum(np.clip(number / minimum, largest, 1.0), 1e-300)
-    later = part * _with_any(pool, share * each / part[pool.topic])
-    return float(first.sum() + (batches - 1) * later.sum())
+    if minimum <= 1.0:
+        return batches * float(_with_any(pool, share * each).sum())
+    part = choice_of(pool.topic, each, minimum, topics=topics, even=True).chance
+    taken = part * _with_any(pool, share * each / part[pool.topic])
+    return batches * float(taken.sum())
 
 
 def _with_any(pool: Pool, chance: FloatArray) -> FloatArray:

@@ -42,6 +42,13 @@ def topic_random_numbers(pool: Pool, *, seed: str, batch: int) -> FloatArray:
     return _to_unit_interval(_followed_by(stem, _framed(topic)) for topic in pool.topics)
 
 
+def class_random_numbers(*, seed: str, batch: int, classes: int) -> FloatArray:
+    """Return a number for each class of topics of a batch, independent of all others."""
+    check_seed(seed)
+    stem = hashlib.sha256(_framed(f"classes of batch {batch}") + _framed(seed))
+    return _to_unit_interval(_followed_by(stem, each.to_bytes(8, "big")) for each in range(classes))
+
+
 def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray:
     """Cut the pairs of a pool into folds by a hash of topic and docno, whatever was drawn.
 

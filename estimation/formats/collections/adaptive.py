@@ -130,6 +130,9 @@ _OF_PLAN = common.within(
             source="together",
             may_be_missing=True,
         ),
+        "even_topics": common.Field(
+            "true", lambda told: told is True, source="evenly", may_be_missing=True
+        ),
         "past": pasts.FIELD,
     },
 )
@@ -288,7 +291,8 @@ def _plan(reading: RankedReading, pairs: Table, pool: Pool, past: Past | None) -
     told, numbers = dict(reading.facts.drawn), pairs.numbers
     told.pop("past")
     names, for_all_runs = _predicted(told.pop("predicted")), told.pop("for_all_runs") or 0.0
-    together, costs = told.pop("together"), frozen(numbers["cost"]) if told.pop("costs") else None
+    together, even = told.pop("together") or 0.0, bool(told.pop("evenly"))
+    costs = frozen(numbers["cost"]) if told.pop("costs") else None
     size, belief = frozen(numbers["size"]), frozen(numbers["belief"])
     if not abs(size.sum() - 1.0) <= SUM_TOLERANCE:
         reading.error(PAIRS, None, "size", "numbers that add up to 1", size.sum())
@@ -298,7 +302,8 @@ def _plan(reading: RankedReading, pairs: Table, pool: Pool, past: Past | None) -
     told |= {"method": "adaptive", "eps": 0.0, "for_all_runs": for_all_runs}
     design = Design(size=size, belief=belief, pool_digest=pool.digest, **told)
     predicted = frozen(np.stack([numbers[name] for name in names], axis=1)) if names else None
-    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted, together or 0.0, past)
+    best = reading.facts.max_grade
+    return AdaptivePlan(design, best, costs, predicted, together, past, even)
 
 
 def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveStep, ...]:

@@ -39,15 +39,18 @@ class JudgedWeights:
     on_find: FloatArray
     chance: FloatArray
     opened: FloatArray
+    in_topics: FloatArray
+    inside: FloatArray
 
     @cached_property
     def on_noise(self) -> FloatArray:
         """What the variance of a label counts for beyond its part in the squares.
 
         The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the
-        squares.
+        squares: of pairs whose topics take part by classes (A/p)^2 (1 - p (1 - c)/q).
         """
-        return np.asarray(self.on_label**2 - self.on_find**2 * (1.0 - self.chance))
+        counted = self.on_find**2 * (1.0 - self.chance * self.inside)
+        return np.asarray(self.on_label**2 - counted)
 
     @cached_property
     def all_open(self) -> bool:
@@ -79,10 +82,13 @@ class BatchWeights:
         In which the pair was judged, from 1; 0 of the others.
     opened : ndarray of float64, shape (N,)
         The chance of the pair's topic to take part in that batch.
-        Empty where the utility depends on the run.
+    in_topics : ndarray of float64, shape (N,)
+        What the square of the sum of that topic's pairs counts for (`TopicChoice.moved`).
+    inside : ndarray of float64, shape (N,)
+        What the square of the pair itself counts for (`TopicChoice.inside`).
     by_grade : ndarray of float64, shape (3, L + 1, N)
-        Where it does: the first three of these of the share of grade 0 and of each level, 0 of
-        batches that nothing was learned for. Empty without such a measure.
+        Where the utility depends on the run: the first three of these of the share of grade 0 and
+        of each level, 0 of batches that nothing was learned for. Empty without such a measure.
     apart : ndarray of float64, shape (N,)
         With these: sum_b A_b^2 (1 - p_b) / p_b times the sum of their squares.
     reach : ndarray of float64, shape (3, L, N)
@@ -105,6 +111,8 @@ class BatchWeights:
     reach: FloatArray
     batch: IntArray
     opened: FloatArray
+    in_topics: FloatArray
+    inside: FloatArray
     by_grade: FloatArray
     apart: FloatArray
     totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
@@ -123,12 +131,13 @@ class BatchWeights:
         means = [of_steps[_rises(frame, measure)] for measure in measures]
         levels = len(frame.levels) if any(each.family == "ratio" for each in measures) else 0
         reach = np.zeros((3, levels, pairs))
-        batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
+        batches = np.zeros(pairs, dtype=np.int64)
+        topics = np.ones(pairs), np.zeros(pairs), np.ones(pairs)
         grades = len(frame.levels) + 1 if any(each.is_by_run for each in measures) else 0
         by_grade, apart = np.zeros((3, grades, pairs)), np.zeros(pairs)
         of_runs = by_grade, apart
         sums = cls(
-            label, find, chance, spread, once, cubes, means, reach, batches, opened, *of_runs
+            label, find, chance, spread, once, cubes, means, reach, batches, *topics, *of_runs
         )
         for several in _together(met, max(1, MOST_AT_ONCE // max(1, pairs))):
             adding = [sums._adding(frame, batch, measures) for batch in several]
@@ -156,9 +165,9 @@ class BatchWeights:
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given = {name: each for name, each in given.items() if name not in found_later}
         means = [spread(each) for each in given.pop("by_mean")]
-        opened = spread(given.pop("opened"), 1)
+        certain = {name: spread(given.pop(name), 1) for name in ("opened", "inside")}
         others = {name: spread(found) for name, found in given.items()}
-        return BatchWeights(by_mean=means, opened=opened, **others)
+        return BatchWeights(by_mean=means, **certain, **others)
 
     def _add_past(self, past: Past, rises: Sequence[FloatArray]) -> None:
         """Add what was there before; `rises` are those of each measure's utility."""
@@ -195,7 +204,8 @@ class BatchWeights:
             if same is pairs:
                 return found
         columns = (self.on_label, self.on_find, self.chance, self.opened)
-        found = JudgedWeights(*(each[pairs] for each in columns))
+        topics = self.in_topics, self.inside
+        found = JudgedWeights(*(each[pairs] for each in (*columns, *topics)))
         self.judged[:] = [(pairs, found)]
         return found
 
@@ -254,8 +264,10 @@ class BatchWeights:
         self.chance[drawn] = chance
         self.batch[drawn] = batch.number
         if frame.topic_minimum > 1.0:
-            taking_part = frame.topics_at(batch.step.model, batch.chances.by(0))
-            self.opened[drawn] = taking_part[frame.topic[drawn]]
+            choice = frame.topics_at(batch.step.model, batch.chances.by(0))
+            self.opened[drawn] = choice.chance[frame.topic[drawn]]
+            self.in_topics[drawn] = choice.moved[frame.topic[drawn]]
+            self.inside[drawn] = choice.inside[frame.topic[drawn]]
         for sums, mean in adding.means:
             sums[1][drawn] = mean[drawn]
         if self.reach.size and len(adding.reached):

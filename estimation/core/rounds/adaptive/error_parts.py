@@ -15,25 +15,26 @@ if TYPE_CHECKING:
 
 def moved_alone(judged: JudgedWeights, moved: FloatArray) -> FloatArray:
     """Return what each pair adds by itself: moved times what is left of the chance of its topic."""
-    return np.asarray(moved * np.sqrt(np.maximum(judged.opened - judged.chance, 0.0)))
+    left = np.maximum(judged.opened - judged.chance, 0.0)
+    return np.asarray(moved * np.sqrt(left * judged.inside))
 
 
 def parts_of_error(
     scope: Scope, weights: BatchWeights, pairs: IntArray, of_runs: SparseMatrix, moved: FloatArray
 ) -> tuple[SparseMatrix, IntArray]:
-    """Return parts of the error of every run whose squares sum to its covariance, (parts, k).
+    """Return parts of the error of every run whose squares sum to what is told of its covariance,
+    (parts, k).
 
     A part for each pair, and one for each topic that took part in a batch by chance; and the topic
     of each, (parts,).
     """
     judged = weights.of_judged(pairs)
-    opened = judged.opened
     topic = scope.pool.topic[scope.places(pairs)].astype(np.int64)
     alone = of_runs.copy()
     alone.data *= np.repeat(moved_alone(judged, moved), np.diff(alone.indptr))
     named = weights.batch[pairs] * len(scope.pool.topics) + topic
     _, first, group = np.unique(named, return_index=True, return_inverse=True)
-    adding = moved * np.sqrt(1.0 - opened)
+    adding = moved * np.sqrt(judged.in_topics)
     shape = len(first), len(pairs)
     sums = sparse.csr_array((adding, (group, np.arange(len(pairs)))), shape=shape) @ of_runs
     parts = sparse.csr_array(sparse.vstack([alone, sums]))

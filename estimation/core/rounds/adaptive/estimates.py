@@ -20,11 +20,14 @@ is what is expected. Where topics take part in a batch by chance (`sampling`), w
 the pairs of a topic are not independent, and with s_b the sum of A_bi / p_bi (v_i - m_bi) w_ij over
 those of a topic that were judged in b,
 
-    sum_b sum_{i in b} A_bi^2 (q_b - p_bi) / p_bi^2 (v_i - m_bi)^2 w_ij w_il
-    + sum_b sum_{topics} (1 - q_b) s_bj s_bl
+    sum_b sum_{i in b} A_bi^2 (1 - c_b) / q_b (q_b - p_bi) / p_bi^2 (v_i - m_bi)^2 w_ij w_il
+    + sum_b sum_{topics} c_b s_bj s_bl
 
-estimates the covariance without bias: two pairs of a topic are judged in b with chance p p' / q. It
-is the covariance of a sum, and never negative. What is expected stays as it is: of pairs that the
+estimates the covariance: two pairs of a topic are judged in b with chance p p' / q. Without bias
+if every topic takes part by a coin of its own, with c = 1 - q. By classes c = a (1 - q), and on
+average it is never below the covariance: what it says of the choice of topics is what coins would
+give, times a, and what it says of pairs inside of topics is unbiased (`topic_choice`). It is the
+covariance of a sum, and never negative. What is expected stays as it is: of pairs that the
 model tells rightly, products are 0 on average. Where several people judged a pair, their
 disagreement adds s2_i / r_i times what the mean of all samples multiplies it by.
 """
@@ -121,7 +124,9 @@ def variance_by_topic(
 
     Given the past, what pairs of different topics add to a batch is independent and 0 on average,
     so that topics are uncorrelated over all batches: their variances add up, and what is told of
-    each is unbiased by itself. The disagreement between assessors is not in it.
+    each is unbiased by itself. Where topics take part by classes, a class has a little less than
+    its topics' variances add up to; what is told of each is a times its own, and that adds up to
+    what is told of all. The disagreement between assessors is not in it.
 
     Parameters
     ----------

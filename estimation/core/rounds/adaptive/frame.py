@@ -14,13 +14,13 @@ from ...arrays import (
     Int32Array,
     IntArray,
     array_digest,
-    column_sums,
     frozen,
 )
 from ...data.kept import kept
 from ...sampling.goals import absolute, effective_weights, goal_weights
 from .grades import LEAST_CHANCE, Features, LearnedGrades, grade_levels
 from .run_utilities import added_by_grade, expected_entries, shares_of_grades
+from .topic_choice import TopicChoice, choice_of
 from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class AdaptiveFrame:
         Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes.
     past : Past or None
         What was judged before the round began; None where nothing counts that was.
+    even_topics : bool
+        Whether topics take part by classes (`topic_choice`), else each by a coin of its own.
     """
 
     pool: Pool
@@ -67,6 +69,7 @@ class AdaptiveFrame:
     predicted: FloatArray | None = None
     topic_minimum: float = 0.0
     past: Past | None = None
+    even_topics: bool = False
 
     @cached_property
     def at(self) -> IntArray:
@@ -315,18 +318,16 @@ class AdaptiveFrame:
         least = LEAST_SIZE * size.max(initial=0.0)
         return np.where((size > 0.0) | (found is not None), np.maximum(size, least), 0.0)
 
-    def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
-        """Return the chance of each topic to take part in a batch with chances (n,), shape (T,).
+    def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> TopicChoice:
+        """Return how topics take part in a batch with chances (n,).
 
-        It follows from these and so from the past alone, as they do.
+        It follows from these and so from the past alone, as they do. By coins, all topics take part
+        in a batch that nothing was learned for.
         """
-        topics = len(self.pool.topics)
-        if self.topic_minimum <= 1.0 or model is None:
-            return np.ones(topics)
-        number = column_sums(self.topic, chance, number=topics)
-        largest = np.zeros(topics)
-        np.maximum.at(largest, self.topic, chance)
-        return np.where(number > 0.0, np.clip(number / self.topic_minimum, largest, 1.0), 1.0)
+        topics, even = len(self.pool.topics), self.even_topics
+        if self.topic_minimum <= 1.0 or (model is None and not even):
+            return TopicChoice.independent(np.ones(topics))
+        return choice_of(self.topic, chance, self.topic_minimum, topics=topics, even=even)
 
 
 def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> FloatArray:

@@ -13,6 +13,7 @@ from ...data.labels import LabelRows, select_rows
 from ...data.scope import Scope
 from ...sampling.random_numbers import (
     batch_random_numbers,
+    class_random_numbers,
     permanent_random_numbers,
     topic_random_numbers,
 )
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from ...sampling.goals import Race
     from .frame import AdaptiveFrame
+    from .topic_choice import TopicChoice
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedBatch:
     """A batch that was planned and not drawn: its step, where pairs stand, and their chances.
 
-    ``topics`` are the chances of topics to take part, (T,); None if all do for certain.
+    ``topics`` says how topics take part; None if all do for certain.
     """
 
     frame: AdaptiveFrame
@@ -50,7 +52,7 @@ class PlannedBatch:
     step: AdaptiveStep
     standing: Openness
     chances: Chances
-    topics: FloatArray | None = None
+    topics: TopicChoice | None = None
 
     def draws(self, *, seed: str) -> IntArray:
         """Return the pairs that it draws, ascending."""
@@ -64,13 +66,15 @@ class PlannedBatch:
         """Return the chances with which it draws pairs that can be drawn."""
         return self.chances.by(0)[self.frame.place(pairs)]
 
-    def _by_topic(self, topics: FloatArray, seed: str) -> IntArray:
+    def _by_topic(self, topics: TopicChoice, seed: str) -> IntArray:
         frame, chance = self.frame, self.chances.by(0)
-        taking_part = topic_random_numbers(frame.pool, seed=seed, batch=self.number) < topics
+        numbers = topic_random_numbers(frame.pool, seed=seed, batch=self.number)
+        coins = class_random_numbers(seed=seed, batch=self.number, classes=topics.classes)
+        taking_part = topics.taking_part(numbers, coins)
         some = np.flatnonzero(self.standing.open & (chance > 0.0) & taking_part[frame.topic])
         pairs = frame.at[some]
         numbers = batch_random_numbers(frame.pool, seed=seed, batch=self.number, pairs=pairs)
-        found: IntArray = pairs[numbers < chance[some] / topics[frame.topic[some]]]
+        found: IntArray = pairs[numbers < chance[some] / topics.chance[frame.topic[some]]]
         return found
 
 

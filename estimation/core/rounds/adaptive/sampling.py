@@ -29,13 +29,15 @@ those of the whole round.
 
 Topics
     Who reads a topic judges several of its documents with less work than one of each of many
-    topics. With a `topic_minimum` m a topic takes part in a batch that a model planned with chance
-    q = n / m, n being the number of its pairs that the batch is expected to have, and never below
-    the largest chance of one of them; where it does, its pairs enter with p / q, each on its own.
-    So they still enter with p, and estimates are what they are without. Only pairs of a topic are
-    drawn together, for which variances allow (`estimates`). What a model leaves of the grades of a
-    topic's pairs hangs together so little that errors hardly grow; without one they do, so that a
-    batch by the design alone takes all topics.
+    topics. With a `topic_minimum` m a topic takes part in a batch with chance q, about n / m, n
+    being the number of its pairs that the batch is expected to have, and never below the largest
+    chance of one of them; where it does, its pairs enter with p / q, each on its own. So they still
+    enter with p, and estimates are what they are without. How topics are chosen, and that there
+    are about as many as expected, is said in `topic_choice`. Pairs of a topic are drawn together,
+    and topics of a class instead of each other, for which variances allow (`estimates`). What a
+    model leaves of the grades of a topic's pairs hangs together so little that errors hardly grow.
+    Without one they do where topics take part by coins, because how many take part varies, so that
+    in rounds of earlier versions a batch by the design alone takes all topics.
 
 Random numbers are permanent: pair i is judged after batch t if its number h_i is below the chance
 1 - prod_{s<=t} (1 - p_s) of not being passed over. Given that it was not judged before, h_i is

@@ -60,6 +60,8 @@ class AdaptivePlan(FactSheet):
         Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes. For sums
         of gains alone: products of two pairs, of which ratios are made, need pairs of a topic that
         are drawn independently.
+    even_topics : bool
+        Whether topics then take part by classes, else as in earlier versions (`topic_choice`).
 
     Raises
     ------
@@ -74,6 +76,7 @@ class AdaptivePlan(FactSheet):
     predicted: FloatArray | None = None
     topic_minimum: float = 0.0
     past: Past | None = None
+    even_topics: bool = False
     FACTS: ClassVar = ("goal", "measure", "budget", "batches", "max_grade")
 
     def __post_init__(self) -> None:
@@ -100,6 +103,11 @@ class AdaptivePlan(FactSheet):
     def together(self) -> float | None:
         """The minimum of pairs of a topic, None without one."""
         return self.topic_minimum if self.topic_minimum > 1.0 else None
+
+    @property
+    def evenly(self) -> bool | None:
+        """The same, None where a collection says nothing of it."""
+        return True if self.even_topics else None
 
     @property
     def goal(self) -> Goal:
@@ -136,7 +144,7 @@ class AdaptivePlan(FactSheet):
         for frame in self._frames:
             if frame.pool is pool:
                 return frame
-        given = self.costs, self.predicted, self.topic_minimum, self.past
+        given = self.costs, self.predicted, self.topic_minimum, self.past, self.even_topics
         frame = AdaptiveFrame(pool, self.design, self.max_grade, *given)
         self._frames[:] = [frame]
         return frame
@@ -152,23 +160,23 @@ class AdaptivePlan(FactSheet):
         arrays |= {name: each for name, each in given.items() if each is not None}
         arrays |= {} if self.past is None else self.past.stored()
         facts |= {"max_grade": self.max_grade}
-        if self.topic_minimum:
-            facts |= {"topic_minimum": self.topic_minimum}
+        of_topics = {"topic_minimum": self.topic_minimum, "even_topics": self.even_topics}
+        facts |= {name: each for name, each in of_topics.items() if each}
         write_archive(file, PLAN_FORMAT, facts, arrays)
 
     @classmethod
     def load(cls, file: ArchiveFile) -> AdaptivePlan:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        needed, optional = DESIGN_ARRAYS
-        own = ("costs", "predicted")
+        (needed, optional), own = DESIGN_ARRAYS, ("costs", "predicted")
         facts, arrays = read_archive(
             file, PLAN_FORMAT, needed, optional=(*optional, *own, *PAST_ARRAYS)
         )
         best, together = facts.pop("max_grade"), facts.pop("topic_minimum", 0.0)
+        even = facts.pop("even_topics", False)
         given = {name: frozen(arrays.pop(name)) for name in own if name in arrays}
         past = Past.restored(arrays)
         design = Design.restored(facts, arrays)
-        return cls(design, best, **given, topic_minimum=together, past=past)
+        return cls(design, best, **given, topic_minimum=together, past=past, even_topics=even)
 
 
 @dataclass(frozen=True, eq=False)
