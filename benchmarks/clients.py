@@ -3,7 +3,7 @@
 ``python -m benchmarks.clients [--postgres]``. On SQLite the web server of `manage.py up`, on
 PostgreSQL gunicorn and a server that forces every commit to the disk. Processor time is that of the
 web server, and of PostgreSQL's server, through all judgments; waiting is what the clients see, each
-of which keeps its connection, as browsers and programs do, and judges without a pause.
+of which keeps its connection and cookies, as browsers do, and judges without a pause.
 """
 
 import argparse
@@ -13,11 +13,12 @@ import os
 import re
 import statistics
 import tempfile
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -34,7 +35,10 @@ from tests.support.redis import RedisServer
 from tests.support.site import PASSWORD, Site
 
 PEOPLE, JUDGMENTS, BEFORE = 8, 60, 10  # of each; before anything is measured
-TOPICS, DOCUMENTS = 20, 60
+TOPICS, DOCUMENTS, GRADES = 20, 60, 4
+TEXT = "\n\n".join("A sentence that says something about wings. " * 12 for _ in range(4))
+JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 NEXT_FORM = re.compile(rb'action="(/c/[^/]+/judge/\d+/)"')
 MATERIAL = f"""
 import json
@@ -47,7 +51,7 @@ for each in people:
     each.set_password({PASSWORD!r})
     each.save()
 upload = made.topics.all()[0].upload
-text = "\\n\\n".join("A sentence that says something about wings. " * 12 for _ in range(4))
+text = {TEXT!r}
 names = [f"d{{number}}" for number in range({DOCUMENTS})]
 Document.objects.bulk_create(
     Document(campaign=made, upload=upload, docno=name, title=name, text=text) for name in names
@@ -57,23 +61,44 @@ print(json.dumps([members.create_token(user=each, name="benchmark") for each in 
 """
 
 
-class Client(ABC):
-    """Somebody who judges; ``judge`` sends one judgment and reads the next pair."""
+class NoAnswer(Exception):
+    """A server did not do what it was asked."""
 
-    def __init__(self, url: str, slug: str) -> None:
+
+class Visitor:
+    """Somebody with a connection, and cookies as browsers have them."""
+
+    def __init__(self, url: str) -> None:
         self.connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-        self.slug = slug
-        self.seconds: list[float] = []
+        self.cookies: dict[str, str] = {}
 
-    def ask(self, method: str, path: str, body: str, headers: dict[str, str]) -> bytes:
-        began = time.perf_counter()
-        self.connection.request(method, path, body, headers)
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        accepted: Collection[int] = (200, 201),
+    ) -> bytes:
+        sent = dict(headers or {})
+        if self.cookies:
+            sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        self.connection.request(method, path, body, sent)
         answer = self.connection.getresponse()
         told = answer.read()
-        self.seconds.append(time.perf_counter() - began)
-        if answer.status not in (200, 201):
-            raise SystemExit(f"{path} answers {answer.status}: {told[:300]!r}")
+        if answer.status not in accepted:
+            raise NoAnswer(f"{path} answers {answer.status}: {told[:300]!r}")
+        for line in answer.headers.get_all("Set-Cookie") or []:
+            self.cookies |= {name: each.value for name, each in SimpleCookie(line).items()}
         return told
+
+
+class Client(Visitor, ABC):
+    """Somebody who judges; ``judge`` sends one judgment and reads the next pair."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.seconds: list[float] = []
 
     @abstractmethod
     def judge(self, number: int) -> None:
@@ -84,13 +109,14 @@ class Program(Client):
     """By REST."""
 
     def __init__(self, url: str, slug: str, key: str) -> None:
-        super().__init__(url, slug)
-        self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        super().__init__(url)
+        self.slug = slug
+        self.headers = {"Authorization": f"Bearer {key}", **JSON}
         told = self.ask("POST", f"/api/campaigns/{slug}/assignments/next/", "{}", self.headers)
         self.held = json.loads(told)["assignment"]["id"]
 
     def judge(self, number: int) -> None:
-        body = json.dumps({"assignment": self.held, "grade": number % 4, "seconds": 2.5})
+        body = json.dumps({"assignment": self.held, "grade": number % GRADES, "seconds": 2.5})
         path = f"/api/campaigns/{self.slug}/judgments/"
         self.held = json.loads(self.ask("POST", path, body, self.headers))["next"]["id"]
 
@@ -99,57 +125,54 @@ class Browser(Client):
     """By the page."""
 
     def __init__(self, url: str, slug: str, name: str) -> None:
-        super().__init__(url, slug)
+        super().__init__(url)
         person = Api(url)
         if person.sign_in(name, PASSWORD).status != 302:
-            raise SystemExit(f"{name} cannot sign in")
+            raise NoAnswer(f"{name} cannot sign in")
         page = person.get(f"/c/{slug}/judge/")
-        cookies = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
-        kind = "application/x-www-form-urlencoded"
-        self.headers = {"Cookie": cookies, "Content-Type": kind, "HX-Request": "true"}
-        self.headers |= {"X-CSRFToken": person.csrf}
+        self.cookies = person.cookies
+        self.headers = {"HX-Request": "true", "X-CSRFToken": person.csrf, **FORM}
         self.form = self._form(page.body)
 
     def _form(self, page: bytes) -> str:
         found = NEXT_FORM.search(page)
         if found is None:
-            raise SystemExit(f"no pair to judge: {page[:300]!r}")
+            raise NoAnswer(f"no pair to judge: {page[:300]!r}")
         return found[1].decode()
 
     def judge(self, number: int) -> None:
-        fields = {"grade": number % 4, "key": f"{self.form}{number}", "seconds": "2.5"}
+        fields = {"grade": number % GRADES, "key": f"{self.form}{number}", "seconds": "2.5"}
         self.form = self._form(self.ask("POST", self.form, urlencode(fields), self.headers))
 
 
-def of_everybody(clients: list[Client], judgments: int) -> list[float]:
-    """All judge at once; how long each request took, in seconds."""
+def of_everybody(clients: Sequence[Client], judgments: int) -> list[float]:
+    """All judge at once; how long each waited for the next pair, in seconds."""
     for client in clients:
         client.seconds.clear()
         client.connection.close()  # the server may have; the next request opens another
 
     def work(client: Client) -> None:
         for number in range(judgments):
+            began = time.perf_counter()
             client.judge(number)
+            client.seconds.append(time.perf_counter() - began)
 
-    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = [each for client in clients for each in client.seconds]
-    if len(seconds) != judgments * len(clients):
-        raise SystemExit("somebody could not judge")
-    return seconds
+    with ThreadPoolExecutor(len(clients)) as threads:
+        list(threads.map(work, clients))
+    return [each for client in clients for each in client.seconds]
+
+
+def people(site: Site, name: str) -> list[Client]:
+    """Those who judge a campaign of their own by REST or by the page, as the name says."""
+    told = site.python(MATERIAL.replace("SLUG", name))
+    keys = json.loads(told.strip().splitlines()[-1])
+    if name == "rest":
+        return [Program(site.url, name, key) for key in keys]
+    return [Browser(site.url, name, f"{name}{n}") for n in range(PEOPLE)]
 
 
 def measured(site: Site, cluster: Postgres | None, name: str) -> None:
-    told = site.python(MATERIAL.replace("SLUG", name))
-    keys = json.loads(told.strip().splitlines()[-1])
-    make: dict[str, Callable[[int], Client]] = {
-        "rest": lambda n: Program(site.url, name, keys[n]),
-        "page": lambda n: Browser(site.url, name, f"{name}{n}"),
-    }
-    clients = [make[name](n) for n in range(PEOPLE)]
+    clients = people(site, name)
     of_everybody(clients, BEFORE)
     web = psutil.Process(site.web.pid)
 

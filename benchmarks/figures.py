@@ -20,20 +20,22 @@ class Figure:
     """What some work took, and what it should take at most.
 
     ``reference`` is what the same took in another way, named by ``beside``, in the same unit.
-    ``most`` is in that unit as well, ``most_times`` in references.
+    ``most`` is in that unit as well, ``most_times`` in references. Where there is no ``value``,
+    ``why`` says why.
     """
 
     work: str
-    value: float
+    value: float | None
     unit: str
     beside: str = ""
     reference: float | None = None
     most: float | None = None
     most_times: float | None = None
+    why: str = ""
 
     @property
     def times(self) -> float | None:
-        return self.value / self.reference if self.reference else None
+        return self.value / self.reference if self.reference and self.value is not None else None
 
     @property
     def met(self) -> bool | None:
@@ -50,7 +52,8 @@ class Figure:
         bars += [f"{self.most_times:g} times" if self.most_times is not None else ""]
         verdict = {True: "met", False: "missed", None: ""}[self.met]
         said = " and ".join(filter(None, bars))
-        return self.work, f"{self.value:.3g} {self.unit}", beside, times, said, verdict
+        value = self.why if self.value is None else f"{self.value:.3g} {self.unit}"
+        return self.work, value, beside, times, said, verdict
 
 
 def tell(figure: Figure) -> None:

@@ -28,6 +28,7 @@ from benchmarks.peers import names
         (Figure("a", 2.1, "s", "b", 1.0, most_times=2.0), False),
         (Figure("a", 2.1, "s", "b", 1.0, most=3.0, most_times=2.0), False),
         (Figure("a", 2.1, "s", most_times=2.0), None),  # there was nothing to measure it by
+        (Figure("a", None, "s", "b", 1.0, most=3.0, most_times=2.0), None),  # nor anything measured
     ],
 )
 def test_a_figure_is_as_good_as_it_should_be_in_every_way_that_was_asked(
@@ -71,6 +72,20 @@ def test_figures_are_collected_in_the_order_in_which_they_are_told(
     rows = json.loads(as_json(told, machine()))
     assert [row["met"] for row in rows["figures"]] == [False, None]
     assert rows["machine"]["processors"] > 0
+
+
+def test_a_figure_that_there_is_not_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "figures"
+    monkeypatch.setenv(KEPT, str(kept))
+    absent = Figure("read", None, "s", "bare", 0.5, why="not measured: no such file")
+    tell(absent)
+    assert "read   not measured: no such file   0.5 bare" in capsys.readouterr().out
+    assert read_figures(kept) == [absent]
+    assert table([absent])[2] == "| read | not measured: no such file | 0.5 bare |  |  |  |"
+    (row,) = json.loads(as_json([absent], machine()))["figures"]
+    assert (row["value"], row["times"], row["met"]) == (None, None, None)
 
 
 def test_nothing_is_kept_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
