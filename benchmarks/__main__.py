@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "judging-postgres": ("benchmarks.judging", "--postgres"),
     "clients": ("benchmarks.clients",),
     "clients-postgres": ("benchmarks.clients", "--postgres"),
+    "desks": ("benchmarks.desks",),
     "writers": ("benchmarks.writers",),
     "pages": ("benchmarks.pages",),
     "paint": ("benchmarks.paint",),

@@ -8,10 +8,15 @@ HERE = Path(__file__).resolve().parent
 NOT_NEEDED = "--no-deps"
 
 
-def names(name: str = "peers") -> list[str]:
-    """What ``name.txt`` asks for."""
+def pinned(name: str = "peers") -> dict[str, str]:
+    """What ``name.txt`` asks for, and the version of each."""
     lines = (HERE / f"{name}.txt").read_text().splitlines()
-    return [line.partition("==")[0] for line in lines if not line.startswith("#")]
+    parts = [line.partition("==") for line in lines if not line.startswith("#")]
+    return {package: version for package, _, version in parts}
+
+
+def names(name: str = "peers") -> list[str]:
+    return list(pinned(name))
 
 
 def peers_python(folder: Path, name: str = "peers") -> Path:
