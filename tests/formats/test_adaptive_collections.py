@@ -86,8 +86,7 @@ def test_pairs_of_a_topic_together_are_read_back_so(even: bool) -> None:
     case = Case(reported=gains[1:], topic_minimum=6.0, even_topics=even)
     collected = case.collected(measures=gains)
     found = read_back(written(collected))
-    assert found.drawn.design.topic_minimum == 6.0
-    assert found.drawn.design.even_topics is even
+    assert (found.drawn.design.topic_minimum, found.drawn.design.even_topics) == (6.0, even)
     then = collected.evaluate(collected.pool, measures=gains)
     assert_same_bits(then, found.evaluate(found.pool, measures=gains))
 
