@@ -2,6 +2,7 @@
 
     python -m benchmarks.ahead                  every cell, from EVALSITE_TEST_DATA
     python -m benchmarks.ahead --cell trec8 --trials 10
+    python -m benchmarks.ahead --top-ups --trials 3    of top-ups (`ahead_top_ups`)
 
 A cell is a collection, a measure, a goal and a budget. Told are the half width of the middle run
 that came in the median of the trials, for the goal "pair" 1.96 standard errors of the difference of
@@ -16,6 +17,7 @@ from functools import cache
 
 import numpy as np
 
+from benchmarks import ahead_top_ups
 from benchmarks.public import FOLDER, collection_in
 from estimation.core.arrays import IntArray
 from estimation.core.data.labels import LabelRows
@@ -136,9 +138,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--cell", default="", help="part of a collection's name")
+    parser.add_argument("--top-ups", action="store_true")
     given = parser.parse_args()
-    print(f"{'':40}came   played        by the design")
-    for line in lines(given.cell, given.trials):
+    print(f"{'':42}    came    played         by the design")
+    told = ahead_top_ups.lines if given.top_ups else lines
+    for line in told(given.cell, given.trials):
         print(line, flush=True)
 
 

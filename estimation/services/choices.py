@@ -16,6 +16,7 @@ from estimation.plans import NAMED, OPTIONS
 from estimation.selectors import complete_batches
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
+from judging.services import jobs
 
 PREVIEWED = "best two"
 """What previews have had since their last change: of one from before nothing is drawn."""
@@ -53,6 +54,12 @@ def topped_up(row: Round) -> list[object]:
         return []
     kept = sorted(kept_pairs(row.campaign)) if takes_kept(row) else []
     return [sorted(complete(row.campaign).items()), *([kept] if kept else [])]
+
+
+def require_topped_up(row: Round, adds_to: list[object]) -> None:
+    """Raises NotYet, so that a job begins again, if other batches are complete than there were."""
+    if topped_up(row) != adds_to:
+        raise jobs.NotYet(0.0, "more was judged meanwhile")
 
 
 def takes_kept(row: Round) -> bool:

@@ -54,23 +54,18 @@ def draw_round(job: jobs.Running) -> None:
         choices.require(row, job.data["design"])
     adds_to = choices.topped_up(row)
     design, labels = designing.design_of(row, pool), topping.labels_of(row, pool)
-    _require_unchanged(row, adds_to)  # labels are of the pairs that the design has as judged
+    choices.require_topped_up(row, adds_to)  # labels are of what the design has as judged
     drawn = draw(pool, design, seed=row.seed, labels=labels)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
     made_with = provenance(pool) | _added_to(row, pool)
-    _require_unchanged(row, adds_to)
+    choices.require_topped_up(row, adds_to)
     batch_ids = prepare(row, pool, drawn, job)
     row.refresh_from_db(fields=["preview"])
     if row.with_earlier and row.preview:  # another round may have been drawn since then
         row.preview["earlier"] = together.told(row, pool)
     _freeze(row, pool_row, made_with, drawn, batch_ids, job)
-
-
-def _require_unchanged(row: Round, adds_to: list[object]) -> None:
-    if choices.topped_up(row) != adds_to:
-        raise jobs.NotYet(0.0, "more was judged meanwhile")
 
 
 def _row(pk: int) -> Round:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from estimation import scales
+from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
 from estimation.core.planning.learning import LearningProspects
@@ -19,10 +20,14 @@ from estimation.services.sittings import as_judged
 CURVE_POINTS = 12
 
 
-def of_learning(row: Round, pool: Pool, plan: AdaptivePlan) -> dict[str, Any]:
+def of_learning(
+    row: Round, pool: Pool, plan: AdaptivePlan, labels: LabelRows | None
+) -> dict[str, Any]:
     """What a round buys that learns, as ranges: half widths are the wide ones, and those at best
-    stand beside them. Nobody knows yet what later batches let a judgment count for."""
-    prospects = LearningProspects.of(pool, plan, measures=designing.measures_of(row))
+    stand beside them. Nobody knows yet what later batches let a judgment count for. `labels` are
+    those of what a top-up adds to."""
+    measures = designing.measures_of(row)
+    prospects = LearningProspects.of(pool, plan, measures=measures, labels=labels)
     around = budgets(row, prospects.whole)
     reached = prospects.reached(
         work=plan.costs if row.costs == Round.Costs.LENGTH else None,

@@ -66,8 +66,9 @@ def preview(job: jobs.Running) -> None:
 
 def _preview(row: Round, job: jobs.Running) -> dict[str, Any]:
     _, pool = designing.pool_for(row, job)
-    costs = costs_of(row, pool)
-    design = designing.design_at(row, pool, costs)
+    costs, adds_to = costs_of(row, pool), choices.topped_up(row)
+    design, labels = designing.design_at(row, pool, costs), topping.labels_of(row, pool)
+    choices.require_topped_up(row, adds_to)
     plan = design if isinstance(design, AdaptivePlan) else None
     design = unlearned(design) if isinstance(design, AdaptivePlan) else design
     if isinstance(design, QueryDesign):
@@ -79,7 +80,8 @@ def _preview(row: Round, job: jobs.Running) -> dict[str, Any]:
         if plan is not None:
             promised["largest"] = None
     else:
-        promised = _drawn(row, pool, design, costs) | expected_widths.of_learning(row, pool, plan)
+        played = expected_widths.of_learning(row, pool, plan, labels)
+        promised = _drawn(row, pool, design, costs) | played
     labels = promised["expected_pairs"] * row.labels_each
     sittings = promised.pop("sittings")
     return {

@@ -28,6 +28,7 @@ from tests.core.conftest import read_grades, read_run, topic_ids
 from tests.core.simulated_pools import helpful_predictions, simulated_pool
 
 DCG = parse_measure("DCG@10")
+NOTHING = LabelRows(*np.zeros((2, 0), dtype=np.int64))
 
 
 def planned(
@@ -115,7 +116,7 @@ def test_a_round_of_growing_batches_tells_of_rounds_of_equal_ones(budget: int) -
     def told() -> float:
         widths = []
         for grades in every:
-            found = play(pool, plan, [grades], measures=[DCG])
+            found = play(pool, plan, [grades], measures=[DCG], known=NOTHING)
             told = LearningProspects(pool, plan, (DCG,), (found,), (np.eye(len(pool.runs)),))
             widths.append(np.log(np.median(told.half_widths(DCG, [budget])[0])))
         return float(np.exp(np.mean(widths)))

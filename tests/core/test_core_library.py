@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from estimation import core
-from estimation.core.data.labels import LabelError
+from estimation.core.data.labels import LabelError, LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.planning.learning import LearningProspects
@@ -183,6 +183,22 @@ def test_an_adaptive_round_promises_the_wide_end_of_what_was_played(
     np.testing.assert_array_equal(curve.half_width[1], ours.half_width)
     surer = core.expected_precision(pool, adaptive, confidence=0.99)
     assert np.all(surer.half_width > ours.half_width)
+
+
+def test_a_top_up_promises_what_was_played_from_its_labels(
+    pool: Pool, adaptive: core.AdaptivePlan
+) -> None:
+    judged = np.arange(0, len(pool), 2)
+    labels = LabelRows(judged, judged % 3)
+    plan = core.top_up(adaptive, judged=judged)
+    ours = core.expected_precision(pool, plan, labels=labels)
+    played = LearningProspects.of(pool, plan, measures=[DCG], labels=labels)
+    wide = played.half_widths(DCG, [plan.budget])[1, 0]
+    np.testing.assert_array_equal(ours.half_width, wide)
+    curve = core.precision_by_budget(pool, plan, budgets=[plan.budget], labels=labels)
+    np.testing.assert_array_equal(curve.half_width[0], wide)
+    with pytest.raises(LabelError):
+        core.expected_precision(pool, plan)
 
 
 def test_an_adaptive_round_of_one_batch_promises_what_its_design_does(pool: Pool) -> None:

@@ -1,5 +1,6 @@
 """Adaptive rounds that add to what is judged: alone, or as the latest of their kind goes on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_top_ups import TRUTH, judged, shown_of, topped_up
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
+from tests.support.rest import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
@@ -115,6 +117,57 @@ def test_a_batch_that_is_completed_between_design_and_labels_has_the_draw_begin_
     assert job.error == ""
     row.refresh_from_db()
     assert row.provenance["added_to"] == "round 1 (2 batches)"
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_top_up_is_foretold_by_playing_it_from_what_is_judged(
+    campaign: Campaign, organizer: Client, together: bool
+) -> None:
+    """And draws what it would have drawn if nobody had foretold it."""
+    judged(campaign, method="adaptive")
+    row = evaluation.drafted(campaign, **LEARNING, with_earlier=together)
+    assert row.preview["error"] is None
+    assert row.preview["learns"]
+    for found in row.preview["measures"]:
+        assert 0.0 < found["difference_least"] <= found["difference"]
+        for line in found["half_widths"]:
+            assert 0.0 < line["half_width_least"] <= line["half_width"]
+    here = next(each for each in row.preview["reached"] if each["budget"] == row.budget)
+    assert here["half_width"] < here["half_width_most"]
+    page = organizer.get(address("round-detail", campaign, 2))
+    assert " to " in page.context["figures"].reached.half_width
+    assert "It was played from what is judged" in text(page)
+    assert "if nothing is learned" not in text(page)
+    asked = f"/api/campaigns/{campaign.slug}/rounds/2/"
+    told = client_of(campaign.created_by).get(asked).json()
+    assert told["preview"]["measures"] == row.preview["measures"]
+    _, pool = designing.pool_for(row)
+    plan, labels = designing.design_of(row, pool), topping.labels_of(row, pool)
+    without = AdaptiveRound.begin(replace(pool), plan, seed=row.seed, labels=labels)
+    evaluation.draw(campaign, row)
+    row.refresh_from_db()
+    drawn = drawn_by(row).sample
+    for name in ("pair", "batch", "chance"):
+        assert np.array_equal(getattr(drawn, name), getattr(without.sample, name)), name
+
+
+def test_a_batch_that_is_completed_while_a_top_up_is_foretold_has_that_begin_anew(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation.drawn(campaign, budget=40, batch_size=20, seed="s", extra_share=0.0)
+    while not choices.complete(campaign):
+        evaluation.judge(campaign, 1)
+    made, told = designing.design_at, []
+
+    def meanwhile(*given: object) -> object:
+        design = made(*given)  # type: ignore[arg-type]
+        if not told:
+            told.append(evaluation.judge(campaign, 1000))
+        return design
+
+    monkeypatch.setattr(designing, "design_at", meanwhile)
+    row = evaluation.drafted(campaign, **LEARNING)
+    assert (row.preview["error"], row.preview["top_up"]["batches"]) == (None, {"1": 2})
 
 
 def test_where_all_that_is_left_will_be_judged_values_are_exact(campaign: Campaign) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..arrays import FloatArray
+    from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..measures.table import Measure
     from ..rounds.rounds import AnyDesign
@@ -33,12 +34,14 @@ def expected_precision(
     measure: Measure | str | None = None,
     max_grade: int = 1,
     confidence: float = 0.95,
+    labels: LabelRows | None = None,
 ) -> ExpectedPrecision:
     """Say what a design of pairs promises: the half width of every run's interval to expect.
 
     It rests on what the design's prior believes, before anything is judged. An adaptive round of
     several batches is played on drawn grades, with few relevant documents and with many
-    (`planning.learning`); half widths are the wider ones, on its own scale.
+    (`planning.learning`), one that tops up what is judged on grades as its labels let expect them;
+    half widths are the wider ones, on its own scale.
 
     Parameters
     ----------
@@ -49,6 +52,13 @@ def expected_precision(
     max_grade : int
         The best grade of the scale: half widths are in the unit of the measure.
     confidence : float
+    labels : LabelRows, optional
+        Of the judged pairs, where an `AdaptivePlan` tops them up; it needs them.
+
+    Raises
+    ------
+    LabelError
+        If a pair that is topped up has no label.
 
     Examples
     --------
@@ -60,7 +70,7 @@ def expected_precision(
     """
     pairs, wanted, prior = _believed(pool, design, measure, max_grade)
     if isinstance(design, AdaptivePlan) and learns(design):
-        played = LearningProspects.of(pool, design, measures=[wanted], confidence=confidence)
+        played = _played(pool, design, wanted, confidence, labels)
         wide = played.half_widths(wanted, [design.budget])[1, 0]
         return ExpectedPrecision(pool.runs, wide, played.every_difference(design.budget))
     return expected_half_widths(
@@ -102,6 +112,7 @@ def precision_by_budget(
     measure: Measure | str | None = None,
     max_grade: int = 1,
     confidence: float = 0.95,
+    labels: LabelRows | None = None,
 ) -> PrecisionByBudget:
     """Say how precise a design of pairs would be with other budgets; see `expected_precision`.
 
@@ -115,7 +126,7 @@ def precision_by_budget(
     """
     pairs, wanted, prior = _believed(pool, design, measure, max_grade)
     if isinstance(design, AdaptivePlan) and learns(design):
-        played = LearningProspects.of(pool, design, measures=[wanted], confidence=confidence)
+        played = _played(pool, design, wanted, confidence, labels)
         return PrecisionByBudget(pool.runs, tuple(budgets), played.half_widths(wanted, budgets)[1])
     curve = half_width_curve(
         pool,
@@ -127,6 +138,18 @@ def precision_by_budget(
         confidence=confidence,
     )
     return PrecisionByBudget(pool.runs, tuple(budgets), curve)
+
+
+def _played(
+    pool: Pool,
+    plan: AdaptivePlan,
+    measure: Measure,
+    confidence: float,
+    labels: LabelRows | None,
+) -> LearningProspects:
+    return LearningProspects.of(
+        pool, plan, measures=[measure], confidence=confidence, labels=labels
+    )
 
 
 def _believed(

@@ -3,7 +3,9 @@
 An adaptive round learns from its batches, and what it learns hangs on what will be found. So it is
 played (`played`) in worlds that public collections span (`worlds`): with few relevant documents and
 with many, and where grades are predicted, with predictions that tell something and that tell
-nothing. What is told is between the worlds. The wide end is the careful one.
+nothing. What a top-up starts from tells which world it is: it is played in those that the judgments
+allow (`judged_worlds`), unless they are too few for a model; judged pairs keep them. What is told
+is between the worlds. The wide end is the careful one.
 
 Half widths are those of the product's own intervals after the batches of the played rounds. Between
 these, before the first and after the last, they fall as those of the design alone would, but for a
@@ -12,23 +14,33 @@ covariances that the played rounds estimate, and by differences that are spread 
 that has its grades drawn once has them right to a few percent for sums of gains, and to a quarter
 for ratios of few finds, which is less than worlds differ by.
 
+A top-up that continues a round has shares that were made for about its budget. So it is played to
+twice that, and beyond widths fall as those of the design.
+
 Why this biases nothing: a budget is chosen by it before anything is drawn, from pool, design and
-predictions. No judgment has a part in it.
+predictions, and of a top-up from what was judged before. Alone it is unbiased given all of that;
+together, if that there is one does not follow from what was found, as `rounds.adaptive.past` says.
+Nothing that is played has a part in a draw, a chance or an estimate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from ..arrays import check_confidence, frozen
+from ..data.labels import LabelRows
 from ..data.restriction import of_topics
 from ..inference.intervals import difference_variances
 from ..inference.out_of_reach import OutOfReach
+from ..rounds.adaptive.rounds import AdaptiveRound
+from ..rounds.adaptive.top_ups import unlearned
 from ..sampling.priors import Prior
+from .judged_worlds import JudgedWorlds
 from .planning import largest_values, value_products
 from .played import play
 from .prospects import (
@@ -63,15 +75,14 @@ NEXT_TO_NOTHING = 1e-9
 def learns(plan: AdaptivePlan) -> bool:
     """Whether a round of this plan can learn enough to be played.
 
-    What a top-up starts from is known, and no world has it: it is foretold as if it learned nothing
-    more. So is a round by a measure whose utilities depend on the run: worlds have one utility of
+    What a top-up starts from is learned before its first batch, so that one is enough. A round by a
+    measure whose utilities depend on the run is foretold by its design: worlds have one utility of
     every pair.
     """
     design = plan.design
     return (
-        plan.past is None
-        and not plan.measure.is_by_run
-        and design.batches >= LEAST_BATCHES
+        not plan.measure.is_by_run
+        and (plan.past is not None or design.batches >= LEAST_BATCHES)
         and float(design.payable.sum()) >= LEAST_PAIRS
     )
 
@@ -108,28 +119,35 @@ class LearningProspects:
         *,
         measures: Sequence[Measure],
         confidence: float = 0.95,
+        labels: LabelRows | None = None,
     ) -> LearningProspects:
         """Play them.
+
+        Of a top-up `labels` are those of the pairs of its past.
 
         Raises
         ------
         ValueError
             If the plan is of another pool, or does not learn (`learns`).
+        LabelError
+            If a pair of its past has no label.
         """
         if not learns(plan):
             raise ValueError(
-                "a plan that is played tops nothing up, has two batches and 60 pairs or more, and "
-                "a measure whose utilities are those of pairs, whatever the run"
+                "a plan that is played has two batches, or tops up what is judged, and 60 pairs or "
+                "more, and a measure whose utilities are those of pairs, whatever the run"
             )
         check_confidence(confidence)
-        some, of_some = _some_topics(pool, plan)
-        frame, best = of_some.frame(some), plan.max_grade
+        known = LabelRows(*np.zeros((2, 0), dtype=np.int64)) if labels is None else labels
+        some, of_some, known = _some_topics(pool, plan, known)
+        best = plan.max_grade
         budget = _payable(plan) / _payable(of_some)
         topics = len(some.topics) / len(pool.topics)
         played, products = [], []
-        for world in worlds_of(predicted=plan.predicted is not None):
-            grades = [drawn_grades(frame, world, number=each) for each in range(DRAWN)]
-            found = play(some, of_some, grades, measures=measures, confidence=confidence)
+        for draw in _worlds(some, of_some, known):
+            grades = [_keeping(known, draw(number=each)) for each in range(DRAWN)]
+            about = {"measures": measures, "confidence": confidence, "known": known}
+            found = play(some, of_some, grades, **about)  # type: ignore[arg-type]
             played.append(found.scaled(budget=budget, variance=topics))
             drawn = _as_drawn(measures[0], grades[0])
             moved = value_products(some, measure=measures[0], prior=drawn, max_grade=best)
@@ -213,8 +231,8 @@ class LearningProspects:
     def _nodes(self, first: float) -> FloatArray:
         """Budgets for which verdicts are worked out: some, the played ones, and the whole."""
         played = self.played[0].budgets
-        before = np.geomspace(min(first, played[0]), played[0], BEFORE + 1)[:-1]
-        return np.concatenate([before[before < played[0]], played, [self.whole]])
+        before = np.geomspace(first, played[0], BEFORE + 1)[: -1 if first < played[0] else 0]
+        return np.concatenate([before, played, [self.whole]])
 
     def _covariances(self, played: Played, nodes: FloatArray) -> list[FloatArray]:
         """The covariance at each node: before what was played as much more as there is less."""
@@ -254,14 +272,14 @@ class LearningProspects:
 
     def _alone(self, budgets: FloatArray) -> FloatArray:
         """What the design alone would leave of errors by the goal, in some unit, (n,)."""
-        design = self.plan.design
+        design, drawn = unlearned(self.plan), self.plan.design.eligible
         steps = design.steps_for(budgets.tolist(), costs=self.plan.costs)
-        size = design.size[design.eligible]
-        chances = (design.inclusion_after(step)[design.eligible] for step in steps.tolist())
+        size = design.size[drawn]
+        chances = (design.inclusion_after(step)[drawn] for step in steps.tolist())
         return np.array([np.sqrt(np.sum(size**2 * (1.0 - each) / each)) for each in chances])
 
     def _reachable(self, measure: Measure) -> BoolArray:
-        support = OutOfReach.of(self.pool, self.plan.design.eligible).support(measure)
+        support = OutOfReach.of(self.pool, unlearned(self.plan).eligible).support(measure)
         return np.asarray(support == 1.0)
 
     def _largest(self, measure: Measure) -> FloatArray:
@@ -278,24 +296,56 @@ def _payable(plan: AdaptivePlan) -> float:
     return float(payable.sum() if plan.costs is None else np.sum(payable * plan.costs))
 
 
-def _some_topics(pool: Pool, plan: AdaptivePlan) -> tuple[Pool, AdaptivePlan]:
+def _worlds(pool: Pool, plan: AdaptivePlan, known: LabelRows) -> list[Callable[..., IntArray]]:
+    """What draws grades for every pair in each world; `number` says which of several draws."""
+    frame, model = plan.frame(pool), None
+    if plan.past is not None:
+        model = AdaptiveRound.unplanned(plan, seed="played").learned(frame, known)
+    if model is None:
+        predicted = plan.predicted is not None
+        return [partial(drawn_grades, frame, each) for each in worlds_of(predicted=predicted)]
+    found = JudgedWorlds.of(frame, model)
+    return [partial(found.drawn_grades, careful=each) for each in (False, True)]
+
+
+def _keeping(known: LabelRows, drawn: IntArray) -> IntArray:
+    """Drawn grades but where somebody judged: there the mean, as a whole grade."""
+    number = np.bincount(known.pair, minlength=len(drawn))
+    total = np.bincount(known.pair, weights=known.grade, minlength=len(drawn))
+    mean = np.rint(total / np.maximum(number, 1)).astype(np.int64)
+    return np.where(number > 0, mean, drawn)
+
+
+def _some_topics(
+    pool: Pool, plan: AdaptivePlan, known: LabelRows
+) -> tuple[Pool, AdaptivePlan, LabelRows]:
     """The pool of so many topics, evenly spread, that it may be played, and the plan for it."""
     topics = len(pool.topics)
     most = max(LEAST_TOPICS, int(topics * MOST_PLAYED / max(len(pool.run), 1)))
     if most >= topics:
-        return pool, plan
+        return pool, plan, known
     places = np.linspace(0, topics - 1, most).astype(np.int64)
     some, pairs = of_topics(pool, np.unique(places))
     size = plan.design.size[pairs]
     if not size.sum() > 0.0 or np.count_nonzero(size) < LEAST_PAIRS:
-        return pool, plan
+        return pool, plan, known
+    share = len(places) / topics
     design = replace(
-        plan.design, size=frozen(size / size.sum()), pool_digest=some.digest, belief=None
-    )
+        plan.design, size=frozen(size / size.sum()), pool_digest=some.digest, belief=None,
+        budget=share * plan.design.budget,
+    )  # fmt: skip
     costs, predicted = (
         None if each is None else each[pairs] for each in (plan.costs, plan.predicted)
     )
-    return some, replace(plan, design=design, costs=costs, predicted=predicted)
+    past = None if plan.past is None else plan.past.of_pairs(pairs)
+    of_some = replace(plan, design=design, costs=costs, predicted=predicted, past=past)
+    return some, of_some, _of_pairs(known, pairs)
+
+
+def _of_pairs(labels: LabelRows, pairs: IntArray) -> LabelRows:
+    """Those of some pairs, ascending, as the pool of these alone has them."""
+    kept = np.isin(labels.pair, pairs)
+    return LabelRows(np.searchsorted(pairs, labels.pair[kept]), labels.grade[kept])
 
 
 def _as_drawn(measure: Measure, grades: IntArray) -> Prior:

@@ -70,6 +70,7 @@ class EarlierSums:
 
 
 SUMS = tuple(each.name for each in fields(EarlierSums))
+OF_JUDGED = "on_label", "on_find", "chance", "reached"  # sums that only judged pairs have
 PAST_ARRAYS = tuple(f"past {name}" for name in ("judged", "left", "planned", *SUMS))
 
 
@@ -101,6 +102,19 @@ class Past:
         planned = np.zeros(pairs)
         planned[judged] = 1.0
         return cls(frozen(judged), frozen(np.full(pairs, LEFT)), frozen(planned))
+
+    def of_pairs(self, pairs: IntArray) -> Past:
+        """Return what was there of some pairs, ascending, as the pool of these alone has them."""
+        kept = np.isin(self.judged, pairs)
+        judged = np.searchsorted(pairs, self.judged[kept])
+        given = frozen(judged), frozen(self.left[pairs]), frozen(self.planned[pairs])
+        if self.sums is None:
+            return Past(*given)
+        sums = {
+            name: frozen(getattr(self.sums, name)[..., kept if name in OF_JUDGED else pairs])
+            for name in SUMS
+        }
+        return Past(*given, EarlierSums(**sums))
 
     def stored(self) -> dict[str, FloatArray | IntArray]:
         """Return the arrays that `restored` makes it of."""

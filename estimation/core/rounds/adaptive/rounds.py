@@ -97,9 +97,15 @@ class AdaptiveRound(DrawnRound):
         if plan.design.pool_digest != pool.digest:
             raise AdaptiveError("the plan belongs to another pool")
         nothing = np.array([], dtype=np.int64)
-        empty = AdaptiveState(seed, nothing, nothing.astype(np.int32), nothing.astype(float), ())
         known = LabelRows(nothing, nothing) if labels is None else labels
-        return cls(plan, empty.after(plan.past)).extended(pool, labels=known)
+        return cls.unplanned(plan, seed=seed).extended(pool, labels=known)
+
+    @classmethod
+    def unplanned(cls, plan: AdaptivePlan, *, seed: str) -> AdaptiveRound:
+        """Return the round before its first batch is planned."""
+        nothing = np.array([], dtype=np.int64)
+        empty = AdaptiveState(seed, nothing, nothing.astype(np.int32), nothing.astype(float), ())
+        return cls(plan, empty.after(plan.past))
 
     method = "adaptive"
 
