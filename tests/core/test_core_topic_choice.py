@@ -56,6 +56,14 @@ def test_every_topic_takes_part_with_its_chance(wanted: np.ndarray) -> None:
     assert spread <= 0.25 * len(np.unique(choice.group)) + 1e-12
 
 
+@pytest.mark.parametrize(("least", "topics"), [(0.1, 1.0), (0.27, 2.0)])
+def test_of_a_class_a_whole_number_takes_part(least: float, topics: float) -> None:
+    """The nearest, or the next where a pair is likelier than that."""
+    wanted = np.array([0.3, 0.3, 0.3, 0.26, 0.26])
+    choice = TopicChoice.in_classes(wanted, np.full(5, least))
+    assert choice.chance == pytest.approx(np.full(5, topics / 5.0), **EXACT)
+
+
 def _covariance(choice: TopicChoice) -> np.ndarray:
     """Of one over its chance where a topic takes part, and 0 elsewhere."""
     told = [(share, part / choice.chance) for share, part in ways(choice)]

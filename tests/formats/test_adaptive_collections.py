@@ -84,9 +84,9 @@ def test_a_later_run_has_the_same_estimates_to_the_bit() -> None:
 def test_pairs_of_a_topic_together_are_read_back_so(even: bool) -> None:
     gains = [each for each in MEASURES if each.family == "gain"]
     case = Case(reported=gains[1:], topic_minimum=6.0, even_topics=even)
-    collected = case.collected(measures=gains)
-    found = read_back(written(collected))
-    assert (found.drawn.design.topic_minimum, found.drawn.design.even_topics) == (6.0, even)
+    found = read_back(written(collected := case.collected(measures=gains)))
+    plan = found.drawn.design
+    assert (plan.topic_minimum, plan.even_topics) == (6.0, even)
     then = collected.evaluate(collected.pool, measures=gains)
     assert_same_bits(then, found.evaluate(found.pool, measures=gains))
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 LIKE = 0.5  # chances of a class are not below this share of its largest
-WHOLE = 0.25  # by which share the number of topics of a class is changed at most, to be whole
 ROUNDING = 1e-9
 BY_COINS = -1
 
@@ -159,14 +158,19 @@ def _cut(order: IntArray, wanted: FloatArray) -> list[IntArray]:
 
 
 def _chance_of(wanted: FloatArray, least: float, *, alone: bool) -> float:
-    """The chance of the topics of a class: such that a whole number takes part, if it is near."""
+    """The chance of the topics of a class: such that the nearest whole number takes part.
+
+    The next one, if a pair is likelier than that. Where it is 0 the chance stays as it is, but for
+    topics that are alone, of which one takes part.
+    """
     topics = len(wanted)
     number = max(float(wanted.sum()), least * topics)
-    whole = max(float(np.round(number)), 1.0 if alone else 0.0)
-    may_be = whole >= least * topics and (
-        abs(whole - number) <= WHOLE * number or (alone and number < 1.0)
-    )
-    return min(1.0, (whole if may_be else number) / topics)
+    if number < 0.5 and not alone:
+        return number / topics
+    whole = max(float(np.round(number)), 1.0)
+    if whole < least * topics:
+        whole = float(np.ceil(number))
+    return min(1.0, whole / topics)
 
 
 def _parts(topics: int, chance: float) -> tuple[int, float]:
