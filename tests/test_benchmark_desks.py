@@ -34,7 +34,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        assert self.headers["Cookie"] is None or "seen=yes" in self.headers["Cookie"]
+        if self.headers["Cookie"] != "seen=yes":
+            return self.answer(403, [])
         until = time.thread_time() + 0.002
         while time.thread_time() < until:
             pass
@@ -67,6 +68,7 @@ class Person(Client):
     def __init__(self, url: str, who: int, kind: str) -> None:
         super().__init__(url)
         self.who, self.kind, self.done = who, kind, 0
+        self.ask("GET", "/")
 
     def judge(self, number: int) -> None:
         whose = "" if self.kind == "shared" else f"{self.who}-"
