@@ -262,6 +262,17 @@ def test_the_command_goes_on_without_what_cannot_be_installed(
     assert lines[-1].startswith(f"| one judgment, {command.title('potato')}, 8 clients | {absent}")
 
 
+@pytest.mark.slow
+@pytest.mark.services
+def test_the_command_fails_where_a_tool_does_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "begun", lambda name: desk(tmp_path / name, "lossy"))
+    monkeypatch.setattr(command.own, "started", lambda: own(tmp_path))
+    assert command.main(["--only", "potato"]) == 1
+    assert "are stored" in capsys.readouterr().out.splitlines()[-1]
+
+
 # ------------------------------------------------------------------------------------- the table
 
 
