@@ -42,7 +42,7 @@ CELLS = (
     ("trec8", ("P@10", "RBP(p=0.8)", "AP")),
     ("ltr-rank", ("DCG@10", "P(rel=2)@10", "nDCG@10")),
 )
-GOALS, BUDGETS, MOST = ("absolute", "ranking", "pair"), (250, 1000, 3000), 0.75
+GOALS, BUDGETS, MOST = ("absolute", "ranking", "winner", "pair"), (250, 1000, 3000), 0.75
 
 
 @cache
@@ -57,6 +57,8 @@ def goal_of(pool: Pool, kind: str) -> Goal:
     runs = pool.runs
     if kind == "pair":
         return goals.pair(runs[len(runs) // 3], runs[2 * len(runs) // 3])
+    if kind == "winner":
+        return goals.winner(*runs)
     return goals.absolute(*runs) if kind == "absolute" else goals.ranking(*runs)
 
 

@@ -34,7 +34,9 @@ NOTHING = LabelRows(*np.zeros((2, 0), dtype=np.int64))
 def planned(
     pool: Pool, budget: int, *, best: int = 3, measure: Measure = DCG, batches: int = 10, **more
 ) -> AdaptivePlan:
-    about = {"goal": goals.absolute(*pool.runs), "measure": measure, "max_grade": best}
+    about = {
+        "goal": more.pop("goal", goals.absolute(*pool.runs)), "measure": measure, "max_grade": best,
+    }  # fmt: skip
     prior = make_prior(pool, name="rank", **about)
     costs = more.get("costs")
     design = make_design(
@@ -228,6 +230,36 @@ def test_what_pairs_cost_is_what_budgets_pay_for() -> None:
     cheap, twice = (prospects(pool, each).reached() for each in (plan, dear))
     assert twice.lines[-1].budget == pytest.approx(2.0 * cheap.lines[-1].budget)
     assert twice.at(600).half_width_most == pytest.approx(cheap.at(300).half_width_most, rel=0.02)
+
+
+def test_a_race_is_played_with_runs_that_are_alike_and_apart() -> None:
+    """One leads by more where they are; other rounds are not played so."""
+    pool, _ = simulated_pool()
+    frame, weights = planned(pool, 300).frame(pool), pool.weights(parse_measure("P@10"))
+    ahead = []
+    for world in worlds_of(predicted=False, race=True):
+        values = [weights.T @ (drawn_grades(frame, world, number=each) > 0) for each in range(4)]
+        ahead.append(np.mean([np.max(each) - np.median(each) for each in values]))
+    assert len(ahead) == 4
+    assert ahead[1] > 2.0 * ahead[0]
+    assert ahead[3] > 2.0 * ahead[2]
+    with_predictions = worlds_of(predicted=True, race=True)
+    assert len(with_predictions) == 6
+    assert {each.trust for each in with_predictions if each.apart} == {0.0}
+    race = planned(pool, 300, goal=goals.winner(*pool.runs))
+    assert len(prospects(pool, race).played) == 4
+    assert len(prospects(pool, planned(pool, 300)).played) == 2
+
+
+@pytest.mark.slow
+def test_a_race_that_is_soon_decided_is_told_with_care(data_dir: Path) -> None:
+    """Runs that are behind are hardly judged then; worlds of runs that are alike have .6 of it."""
+    pool, grades = collection(data_dir / "trec8")
+    measure, goal = parse_measure("RBP(p=0.8)"), goals.winner(*pool.runs)
+    plan = planned(pool, 1000, best=1, measure=measure, goal=goal)
+    grades = np.clip(grades, 0, 1)
+    width = np.median([came(pool, plan, grades, seed=str(seed)) for seed in range(3)])
+    assert width < 1.25 * prospects(pool, plan).reached().at(1000).half_width_most
 
 
 def test_some_topics_tell_of_all_of_a_large_pool(monkeypatch: pytest.MonkeyPatch) -> None:

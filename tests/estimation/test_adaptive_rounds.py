@@ -360,6 +360,17 @@ def test_the_preview_tells_ranges_of_what_was_played(
     assert "narrower" not in said
 
 
+def test_a_race_is_said_to_be_played_with_runs_that_are_apart_too(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign, **ADAPTIVE)
+    race = evaluation.drafted(campaign, **ADAPTIVE | {"goal": "winner"})
+    assert race.preview["learns"]
+    words = "with runs that are alike and that are apart"
+    pages = (text(organizer.get(address("round-detail", campaign, each))) for each in (1, 2))
+    assert [page.count(words) for page in pages] == [0, 2]
+
+
 @pytest.mark.slow
 def test_the_draw_has_nothing_to_do_with_what_was_played(campaign: Campaign) -> None:
     """A round whose preview was worked out draws what one without would."""

@@ -2,10 +2,11 @@
 
 An adaptive round learns from its batches, and what it learns hangs on what will be found. So it is
 played (`played`) in worlds that public collections span (`worlds`): with few relevant documents and
-with many, and where grades are predicted, with predictions that tell something and that tell
-nothing. What a top-up starts from tells which world it is: it is played in those that the judgments
-allow (`judged_worlds`), unless they are too few for a model; judged pairs keep them. What is told
-is between the worlds. The wide end is the careful one.
+with many, where grades are predicted, with predictions that tell something and that tell nothing,
+and of a race with runs that are alike and that are apart. What a top-up starts from tells which
+world it is: it is played in those that the judgments allow (`judged_worlds`), unless they are too
+few for a model; judged pairs keep them. What is told is between the worlds. The wide end is the
+careful one.
 
 Half widths are those of the product's own intervals after the batches of the played rounds. Between
 these, before the first and after the last, they fall as those of the design alone would, but for a
@@ -302,8 +303,8 @@ def _worlds(pool: Pool, plan: AdaptivePlan, known: LabelRows) -> list[Callable[.
     if plan.past is not None:
         model = AdaptiveRound.unplanned(plan, seed="played").learned(frame, known)
     if model is None:
-        predicted = plan.predicted is not None
-        return [partial(drawn_grades, frame, each) for each in worlds_of(predicted=predicted)]
+        kinds = {"predicted": plan.predicted is not None, "race": plan.goal.kind == "winner"}
+        return [partial(drawn_grades, frame, each) for each in worlds_of(**kinds)]
     found = JudgedWorlds.of(frame, model)
     return [partial(found.drawn_grades, careful=each) for each in (False, True)]
 
