@@ -39,6 +39,12 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the same contiguous array, which nobody else has: from now on as if `frozen`."""
+    array.flags.writeable = False
+    return array
+
+
 def shown(value: object) -> str:
     """Return a value as messages show it: NumPy's numbers as Python's."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ from django.db import transaction
 
 from estimation import scales
 from estimation.core.arrays import FloatArray
+from estimation.core.data.blocks import let_go
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
 from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
@@ -16,6 +18,7 @@ from estimation.core.planning.learning import learns
 from estimation.core.planning.planning import (
     expected_half_widths,
     half_width_curve,
+    largest_effect,
     largest_values,
 )
 from estimation.core.planning.prospects import reached_by_budget
@@ -29,6 +32,7 @@ from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
+from estimation.core.sampling.priors import Prior
 from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.core.sampling.top_up import Union
 from estimation.models import Round
@@ -43,6 +47,8 @@ from judging.services import jobs
 
 WORTH_SAYING = 0.95
 """Of the error now: the most that another split of the labels must have to be told."""
+
+DOCNOS = 10_000  # of documents that are looked at together
 
 
 def preview(job: jobs.Running) -> None:
@@ -116,13 +122,15 @@ def _split(row: Round, pool: Pool, design: AnyDesign, work: float) -> dict[str, 
     alone = not (row.top_up or row.with_earlier) and row.costs == Round.Costs.EQUAL
     if not alone or design.measure.family != "gain":
         return None
-    pairs = float(design.inclusion().sum())
+    pairs = design.expected_pairs
+    if not work > pairs * (1.0 + USUAL_SHARE):  # there are no labels to spend otherwise
+        return None
     plan = plan_of_design(
         pool, design, labels=row.labels, share=row.extra_share, further=row.further
     )
     now = expected_variance(design, plan)
     found = best_split(pool, design, work=work)
-    if not work > pairs * (1.0 + USUAL_SHARE) or found.variance > WORTH_SAYING**2 * now:
+    if found.variance > WORTH_SAYING**2 * now:
         return None
     told = {"pairs": found.pairs, "further": found.further, "share": USUAL_SHARE}
     return told | {"narrower": 1.0 - math.sqrt(found.variance / now)}
@@ -163,11 +171,12 @@ def _drawn(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> 
 
 
 def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
+    prior = designing.prior_of(row, pool)
     return _drawn(row, pool, design, costs) | {
-        "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
-        "curve": _curve(row, pool, design, costs),
-        "reached": _reached(row, pool, design, costs),
-        "guaranteed": _guaranteed(row, pool, design),
+        "measures": [_measure(row, pool, design, prior, m) for m in designing.measures_of(row)],
+        "curve": _curve(row, pool, design, prior, costs),
+        "reached": _reached(row, pool, design, prior, costs),
+        "guaranteed": _guaranteed(row, pool, design, prior),
         "largest": _largest(row, pool, design),
     }
 
@@ -248,11 +257,20 @@ def _judged_already(row: Round, pool: Pool, chance: FloatArray) -> float:
 
 def _without_text(row: Round, pool: Pool) -> int:
     """How many documents of the pool have no text, so that assessors would see a docno only."""
-    known = {docno.encode() for docno in documents(row.campaign).values_list("docno", flat=True)}
-    shown = set(pool.docno.tolist())
+    shown = np.sort(pool.docno, kind="stable")  # which finds that those of a topic are in order
     if pool.other is not None:
-        shown |= set(pool.other.tolist())
-    return len(shown - known)
+        shown = np.sort(np.concatenate([shown, pool.other]), kind="stable")
+    first = np.ones(len(shown), dtype=np.bool_)
+    first[1:] = shown[1:] != shown[:-1]
+    shown = shown if first.all() else shown[first]
+    let_go(pool.docno)
+    names = documents(row.campaign).values_list("docno", flat=True).iterator(DOCNOS)
+    missing, width = len(shown), shown.dtype.itemsize
+    while some := [name.encode() for name in islice(names, DOCNOS)]:  # each is there once
+        known = np.array([name for name in some if len(name) <= width], dtype=shown.dtype)
+        place = np.minimum(np.searchsorted(shown, known), len(shown) - 1)
+        missing -= int(np.count_nonzero(shown[place] == known))
+    return missing
 
 
 def _per_topic(pool: Pool, inclusion: np.ndarray) -> list[dict[str, Any]]:
@@ -264,13 +282,15 @@ def _per_topic(pool: Pool, inclusion: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _measure(row: Round, pool: Pool, design: Design, measure: Measure) -> dict[str, Any]:
+def _measure(
+    row: Round, pool: Pool, design: Design, prior: Prior, measure: Measure
+) -> dict[str, Any]:
     """Expected half widths of all runs; None where the sample cannot support a value."""
     precision = expected_half_widths(
         pool,
         design,
         measure=measure,
-        prior=designing.prior_of(row, pool),
+        prior=prior,
         max_grade=row.campaign.max_grade,
     )
     differences = precision.difference_half_width[np.triu_indices(len(pool.runs), 1)]
@@ -279,7 +299,7 @@ def _measure(row: Round, pool: Pool, design: Design, measure: Measure) -> dict[s
 
 
 def _curve(
-    row: Round, pool: Pool, design: Design, costs: FloatArray | None
+    row: Round, pool: Pool, design: Design, prior: Prior, costs: FloatArray | None
 ) -> list[dict[str, Any]]:
     """Mean expected half width of the runs against the budget, around the chosen one."""
     most = np.inf
@@ -290,7 +310,7 @@ def _curve(
         pool,
         design,
         measure=design.measure,
-        prior=designing.prior_of(row, pool),
+        prior=prior,
         budgets=budgets,
         costs=costs,
         max_grade=row.campaign.max_grade,
@@ -299,7 +319,7 @@ def _curve(
 
 
 def _reached(
-    row: Round, pool: Pool, design: Design, costs: FloatArray | None
+    row: Round, pool: Pool, design: Design, prior: Prior, costs: FloatArray | None
 ) -> list[dict[str, float | None]]:
     """What any budget reaches, for both directions: see `services.reaching`.
 
@@ -309,7 +329,7 @@ def _reached(
         pool,
         design,
         measure=design.measure,
-        prior=designing.prior_of(row, pool),
+        prior=prior,
         max_grade=row.campaign.max_grade,
         costs=costs,
         work=costs if row.costs == Round.Costs.LENGTH else None,
@@ -318,7 +338,7 @@ def _reached(
     return found.facts()
 
 
-def _guaranteed(row: Round, pool: Pool, design: Design) -> float | None:
+def _guaranteed(row: Round, pool: Pool, design: Design, prior: Prior) -> float | None:
     """The middle run's half width by the kind of interval chosen; None for Student's."""
     if row.interval == Round.Interval.STUDENT:
         return None
@@ -327,7 +347,7 @@ def _guaranteed(row: Round, pool: Pool, design: Design) -> float | None:
         design,
         kind=cast(IntervalKind, row.interval),
         measure=design.measure,
-        prior=designing.prior_of(row, pool),
+        prior=prior,
         max_grade=row.campaign.max_grade,
     )
     return scales.finite(float(np.median(widths)))
@@ -343,19 +363,15 @@ def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:
         return None
     draws = design.draws()
     expected = design.inclusion() if draws is None else design.size * draws
-    open_pairs = (expected > 0.0) & (expected < 1.0)
-    steps = np.divide(1.0, expected, out=np.zeros(len(pool)), where=open_pairs)
-    effects = pool.entry_weights(design.measure) * steps[pool.entry_pair]
-    entry = int(np.argmax(effects))
-    pair = int(pool.entry_pair[entry])
+    effect, pair, entry = largest_effect(pool, design.measure, expected)
     best = design.measure.max_utility(row.campaign.max_grade)
-    if effects[entry] <= 0.0:
+    if effect <= 0.0:
         return None
     return {
-        "effect": float(effects[entry] * best),
+        "effect": effect * best,
         "run": pool.runs[pool.run[entry]],
         "rank": int(pool.rank[entry]),
         "topic": pool.topics[pool.topic[pair]],
         "docno": pool.docno[pair].decode(),
-        "probability": float(design.inclusion()[pair]),
+        "probability": float(expected[pair] if draws is None else design.inclusion()[pair]),
     }

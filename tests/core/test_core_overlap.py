@@ -280,7 +280,12 @@ def test_the_threshold_is_that_of_all_gains_in_order(kinds: int, share: float) -
             budget = share * float(costs.sum())
             order = np.argsort(-told, kind="stable")
             last = np.searchsorted(np.cumsum(costs[order]), budget)
-            assert overlap._last_taken(told, costs, budget) == told[order[last]]
+            for size in (number, 777):  # in one piece, and in many
+                ends = range(size, number, size)
+                cut = [(np.split(told, ends), np.split(costs, ends))]
+                useful = lambda cut=cut: zip(*cut[0], strict=True)  # noqa: E731
+                found = overlap._last_taken(useful, budget, most=number)
+                assert found == told[order[last]]
 
 
 def test_few_gains_are_put_in_order_to_find_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:

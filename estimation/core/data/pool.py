@@ -30,6 +30,7 @@ from ..arrays import (
     order_of,
     spread_rows,
 )
+from .blocks import blocks
 from .kept import kept
 from .pool_files import COLUMNS, FORMAT, NAMES, OPTIONAL, digest_of, write_pool
 from .ranked_lists import PoolError, RankedLists, distinct_docnos
@@ -147,8 +148,11 @@ class Pool:
     @property
     def list_lengths(self) -> IntArray:
         """Number of parts in the list of each topic and run, shape (T, k)."""
-        runs = len(self.runs)
-        return np.bincount(self.entry_cell, minlength=len(self.topics) * runs).reshape(-1, runs)
+        shape = len(self.topics), len(self.runs)
+        found = np.zeros(shape[0] * shape[1], dtype=np.int64)
+        for block in blocks(self):
+            found += np.bincount(block.pool.entry_cell, minlength=len(found))
+        return found.reshape(shape)
 
     @property
     def predictions(self) -> FloatArray:

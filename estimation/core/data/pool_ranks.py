@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Int32Array, IntArray, column_sums, frozen
+from .blocks import blocks
 from .kept import kept
 
 if TYPE_CHECKING:
@@ -52,9 +53,12 @@ def number_by_rank(pool: Pool) -> FloatArray:
 def _number_by_rank(pool: Pool) -> FloatArray:
     runs = np.arange(len(pool.runs))
     lists = np.zeros((len(runs), pool.depth + 1))
-    for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
-        entries = slice(pool.indptr[first], pool.indptr[last])
-        lists[runs, np.bincount(pool.run[entries], minlength=len(runs))] += 1.0
+    for block in blocks(pool):
+        some = block.pool
+        starts = np.flatnonzero(np.diff(some.topic, prepend=-1))
+        for first, last in pairwise([*starts.tolist(), len(some)]):
+            entries = slice(some.indptr[first], some.indptr[last])
+            lists[runs, np.bincount(some.run[entries], minlength=len(runs))] += 1.0
     number = np.cumsum(lists[:, ::-1], axis=1)[:, ::-1]
     number[:, 0] = 0.0
     return frozen(number)
@@ -74,6 +78,17 @@ def weights_by_rank(pool: Pool, measure: Measure) -> FloatArray | None:
     weights = pool.rank_weights(measure)
     places = len(pool.topics) * len(pool.runs) * pool.depth
     return weights if len(pool.run) > LEAST_FILLED * places else None
+
+
+def number_of_pairs(pool: Pool, pairs: IntArray) -> FloatArray:
+    """Return how many of n pairs, ascending, each run has at each rank, (k, depth + 1)."""
+    number = np.zeros((len(pool.runs), pool.depth + 1))
+    for block in blocks(pool):
+        first, last = np.searchsorted(pairs, (block.pairs.start, block.pairs.stop)).tolist()
+        if first < last:
+            some = pairs[first:last] - block.pairs.start
+            number += rank_sums(block.pool, some, [np.ones(len(some))])[0]
+    return number
 
 
 def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list[FloatArray]:

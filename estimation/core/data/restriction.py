@@ -82,8 +82,7 @@ def of_topics(pool: Pool, topics: IntArray) -> tuple[Pool, IntArray]:
     stays = np.zeros(len(pool.topics), dtype=np.bool_)
     stays[topics] = True
     pairs = np.flatnonzero(stays[pool.topic])
-    entry = stays[pool.topic][pool.entry_pair]
-    number, counts = np.cumsum(stays, dtype=np.int32) - 1, np.diff(pool.indptr)[pairs]
+    (entry, counts), number = pool.entries_of(pairs), np.cumsum(stays, dtype=np.int32) - 1
     some = replace(
         pool,
         topics=tuple(pool.topics[at] for at in topics.tolist()),

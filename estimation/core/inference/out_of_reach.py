@@ -24,7 +24,7 @@ from ..arrays import (
     share_of,
 )
 from ..data.kept import kept
-from ..data.pool_ranks import number_by_rank, rank_sums, total_weights, weights_by_rank
+from ..data.pool_ranks import number_by_rank, number_of_pairs, total_weights, weights_by_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -108,6 +108,9 @@ class OutOfReach:
         return self.remembered(("missing", measure), lambda: self._missing(measure))
 
     def _missing(self, measure: Measure) -> FloatArray:
+        self.pool.check_measure(measure)
+        if not len(self.pairs):  # the usual case, which needs no look at any entry
+            return np.zeros(len(self.pool.runs))
         weights = weights_by_rank(self.pool, measure)
         if weights is not None:
             return np.asarray((self._by_rank * weights).sum(axis=1), dtype=np.float64)
@@ -119,7 +122,7 @@ class OutOfReach:
         """How many pairs each run has at each rank, (k, depth + 1): counted where are fewer."""
         within = np.flatnonzero(self.eligible)
         fewer = min(self.pairs, within, key=len)
-        (number,) = rank_sums(self.pool, fewer, [np.ones(len(fewer))])
+        number = number_of_pairs(self.pool, fewer)
         if fewer is self.pairs:
             return number
         return np.asarray(number_by_rank(self.pool) - number, dtype=np.float64)

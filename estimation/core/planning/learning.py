@@ -27,13 +27,14 @@ Nothing that is played has a part in a draw, a chance or an estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from ..arrays import check_confidence, frozen
+from ..arrays import check_confidence, frozen, pieces
+from ..data.kept import kept
 from ..data.labels import LabelRows
 from ..data.restriction import of_topics
 from ..inference.intervals import difference_variances
@@ -71,6 +72,7 @@ MOST_PLAYED, LEAST_TOPICS = 200_000, 6
 """Entries of a pool that is played whole; of a larger one some topics are, which learn less."""
 BEFORE = 2  # budgets below those that are played, for which verdicts are worked out
 NEXT_TO_NOTHING = 1e-9
+MOST_ALONE = 8  # sets of budgets of which what the design leaves is kept
 
 
 def learns(plan: AdaptivePlan) -> bool:
@@ -273,11 +275,24 @@ class LearningProspects:
 
     def _alone(self, budgets: FloatArray) -> FloatArray:
         """What the design alone would leave of errors by the goal, in some unit, (n,)."""
+        key = budgets.tobytes()
+        return kept(self._kept, "alone", key, lambda: self._left_alone(budgets), most=MOST_ALONE)
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        return {}
+
+    def _left_alone(self, budgets: FloatArray) -> FloatArray:
         design, drawn = unlearned(self.plan), self.plan.design.eligible
-        steps = design.steps_for(budgets.tolist(), costs=self.plan.costs)
-        size = design.size[drawn]
-        chances = (design.inclusion_after(step)[drawn] for step in steps.tolist())
-        return np.array([np.sqrt(np.sum(size**2 * (1.0 - each) / each)) for each in chances])
+        steps = design.steps_for(budgets.tolist(), costs=self.plan.costs).tolist()
+        total = np.zeros(len(steps))
+        for piece in pieces(len(design.size)):
+            some, mine = design.of(piece), drawn[piece]
+            size = some.size[mine]
+            for at, step in enumerate(steps):
+                chance = some.inclusion_after(step)[mine]
+                total[at] += np.sum(size**2 * (1.0 - chance) / chance)
+        return np.sqrt(total)
 
     def _reachable(self, measure: Measure) -> BoolArray:
         support = OutOfReach.of(self.pool, unlearned(self.plan).eligible).support(measure)

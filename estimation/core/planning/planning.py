@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    SparseMatrix,
-    check_confidence,
-    column_sums,
-    refuse,
-)
+from ..arrays import BoolArray, FloatArray, check_confidence, column_sums, refuse
+from ..data.blocks import blocks
 from ..data.pool_ranks import total_weights
-from ..estimates.products import cross_product
-from ..estimates.ratios import prior_slopes
-from ..estimates.topic_sums import TopicSums
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..sampling.allocation import refuse_costs
 from ..sampling.methods import with_option
 from ..tables import Columns, Tabled
+from .moves import best_of, covariances, products, variances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,18 +100,19 @@ def expected_half_widths(
         If design or prior belong to another pool, or a number is out of range.
     """
     _check_planning(pool, design, prior, confidence)
-    step = design.step(batches)
-    moves = _Moves.of(pool, measure, prior, max_grade)
-    covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
-    for total in _totals(moves, design, prior, step):
-        covariance -= np.multiply.outer(total, total) / step
+    about = {"measure": measure, "max_grade": max_grade}
+    steps = [design.step(batches)]
+    ((covariance,),) = covariances(pool, design, beliefs=[prior], steps=steps, **about)  # type: ignore[arg-type]
     quantile = special.ndtri(0.5 + confidence / 2.0)
     most = _most(pool, measure, prior, max_grade)
     single = np.minimum(quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0)), most / 2.0)
     single[OutOfReach.of(pool, design.eligible).support(measure) < 1.0] = np.inf
     differences = quantile * np.sqrt(difference_variances(covariance))
     differences = np.minimum(differences, np.add.outer(most, most) / 2.0)
-    differences[_differ_out_of_reach(moves, design)] = np.inf
+    if not design.eligible.all():
+        out = [(~design.eligible).astype(np.float64)]
+        (missed,) = products(pool, factors=out, beliefs=[prior], **about)  # type: ignore[arg-type]
+        differences[_differ(missed)] = np.inf
     return ExpectedPrecision(pool.runs, single, differences)
 
 
@@ -152,25 +143,42 @@ def half_width_curve(
     -------
     ndarray of float64, shape (len(budgets), k)
     """
-    _check_planning(pool, design, prior, confidence)
+    (curve,) = half_width_curves(
+        pool, design, measure=measure, beliefs=[prior], budgets=budgets, costs=costs,
+        max_grade=max_grade, confidence=confidence,
+    )  # fmt: skip
+    return np.asarray(curve, dtype=np.float64)
+
+
+def half_width_curves(
+    pool: Pool,
+    design: Design,
+    *,
+    measure: Measure,
+    beliefs: Sequence[Prior],
+    budgets: Sequence[float],
+    costs: FloatArray | None = None,
+    max_grade: int | None = None,
+    confidence: float = 0.95,
+) -> FloatArray:
+    """Return `half_width_curve` for each of several priors, shape (b, len(budgets), k)."""
+    for prior in beliefs:
+        _check_planning(pool, design, prior, confidence)
     targets = np.asarray(budgets, dtype=np.float64)
     if targets.ndim != 1:
         raise ValueError(f"budgets must be a vector, not of the shape {targets.shape}")
     wrong = ~(np.isfinite(targets) & (targets >= 1))
     refuse(wrong, targets, name="budgets", rule="be finite and at least 1")
     _check_costs(pool, design, costs)
-    steps = design.steps_for(budgets, costs=costs)
+    steps = design.steps_for(budgets, costs=costs).tolist()
+    variance = variances(
+        pool, design, measure=measure, beliefs=beliefs, steps=steps, max_grade=max_grade
+    )
     out_of_reach = OutOfReach.of(pool, design.eligible).support(measure) < 1.0
+    most = np.stack([_most(pool, measure, prior, max_grade) for prior in beliefs])[:, None, :]
     quantile = special.ndtri(0.5 + confidence / 2.0)
-    moves = _Moves.of(pool, measure, prior, max_grade)
-    highest = np.where(out_of_reach, np.inf, _most(pool, measure, prior, max_grade) / 2.0)
-    curve = np.empty((len(steps), len(pool.runs)))
-    for row, step in zip(curve, steps.tolist(), strict=True):
-        variance = moves.squares(_variance_factors(design, prior, step, moves.is_ratio))
-        variance -= np.square(_totals(moves, design, prior, step)).sum(axis=0) / step
-        width = np.where(out_of_reach, np.inf, quantile * np.sqrt(np.maximum(variance, 0.0)))
-        row[:] = np.minimum(width, highest)
-    return curve
+    widths = np.minimum(quantile * np.sqrt(np.maximum(variance, 0.0)), most / 2.0)
+    return np.asarray(np.where(out_of_reach, np.inf, widths), dtype=np.float64)
 
 
 def expected_covariances(
@@ -178,7 +186,7 @@ def expected_covariances(
     design: Design,
     *,
     measure: Measure,
-    prior: Prior,
+    beliefs: Sequence[Prior],
     steps: Sequence[float],
     max_grade: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -186,6 +194,7 @@ def expected_covariances(
 
     Parameters
     ----------
+    beliefs : sequence of Prior
     steps : sequence of float
         Constants or numbers of draws; see `Design.step`.
 
@@ -193,26 +202,25 @@ def expected_covariances(
 
     Returns
     -------
-    covariances : ndarray of float64, shape (len(steps), k, k)
-    products : ndarray of float64, shape (k, k)
-        sum_i s2_i w_ij w_il over all pairs, reachable or not.
+    covariances : ndarray of float64, shape (len(beliefs), len(steps), k, k)
+    products : ndarray of float64, shape (len(beliefs), k, k)
+        Of each prior sum_i s2_i w_ij w_il over all pairs, reachable or not.
     """
-    _check_planning(pool, design, prior, 0.5)
-    moves = _Moves.of(pool, measure, prior, max_grade)
-    covariances = []
-    for step in steps:
-        covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
-        for total in _totals(moves, design, prior, step):
-            covariance -= np.multiply.outer(total, total) / step
-        covariances.append(covariance)
-    return np.stack(covariances), moves.products(prior.second_moment)
+    for prior in beliefs:
+        _check_planning(pool, design, prior, 0.5)
+    about = {"measure": measure, "beliefs": beliefs, "max_grade": max_grade}
+    moments = [prior.second_moment for prior in beliefs]
+    found = covariances(pool, design, steps=steps, **about)  # type: ignore[arg-type]
+    return found, products(pool, factors=moments, **about)  # type: ignore[arg-type]
 
 
 def value_products(
     pool: Pool, *, measure: Measure, prior: Prior, max_grade: int | None = None
 ) -> FloatArray:
     """Return sum_i s2_i w_ij w_il over all pairs, what values vary by, shape (k, k)."""
-    return _Moves.of(pool, measure, prior, max_grade).products(prior.second_moment)
+    moments, about = [prior.second_moment], {"measure": measure, "max_grade": max_grade}
+    (found,) = products(pool, factors=moments, beliefs=[prior], **about)  # type: ignore[arg-type]
+    return np.asarray(found, dtype=np.float64)
 
 
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
@@ -232,15 +240,36 @@ def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
     return column_sums(pool.run, worst, number=len(pool.runs))
 
 
+def largest_effect(pool: Pool, measure: Measure, expected: FloatArray) -> tuple[float, int, int]:
+    """Return the largest w / pi of a pair that may be missed, the pair, and which of all entries.
+
+    Parameters
+    ----------
+    measure : Measure
+        A sum of gains.
+    expected : ndarray of float64, shape (N,)
+        How often each pair is expected in the sample, pi or n Q; pairs of 0, and of 1 or more, do
+        not count.
+    """
+    largest, found, before = -np.inf, (0, 0), 0
+    for block in blocks(pool):
+        some, chance = block.pool, expected[block.pairs]
+        open_pairs = (chance > 0.0) & (chance < 1.0)
+        steps = np.divide(1.0, chance, out=np.zeros(len(some)), where=open_pairs)
+        effects = some.entry_weights(measure) * np.repeat(steps, np.diff(some.indptr))
+        at = int(np.argmax(effects)) if len(effects) else 0
+        if len(effects) and effects[at] > largest:
+            pair = int(np.searchsorted(some.indptr, at, side="right")) - 1
+            largest, found = effects[at], (block.pairs.start + pair, before + at)
+        before += len(effects)
+    return float(largest), *found
+
+
 def _most(pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> FloatArray:
     """`largest_values` on the scale, or as far as the prior thinks of without one."""
     if max_grade is None or measure.family != "gain":
-        return largest_values(pool, measure, best=max_grade or _best_of(prior))
+        return largest_values(pool, measure, best=max_grade or best_of(prior))
     return largest_values(pool, measure, best=measure.max_utility(max_grade))
-
-
-def _best_of(prior: Prior) -> float:
-    return float((prior.second_moment / prior.expected).max())
 
 
 def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float) -> None:
@@ -262,109 +291,8 @@ def _check_costs(pool: Pool, design: Design, costs: FloatArray | None) -> None:
     refuse_costs(costs, error=ValueError)
 
 
-@dataclass(frozen=True, eq=False)
-class _Moves:
-    """By how much a unit of utility of each pair moves the value of each run."""
-
-    topic: IntArray  # (N,)
-    topics: int
-    grades: tuple[SparseMatrix, ...]  # (N, k) each, one for every equally likely grade
-    topic_slope: FloatArray | None  # (T, k), taken off for every pair of the topic: ratios
-
-    @classmethod
-    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> _Moves:
-        topic, topics = pool.topic.astype(np.int64), len(pool.topics)
-        if measure.family == "ratio":
-            slopes = prior_slopes(pool, measure, expected=prior.expected, best=_best_of(prior))
-            return cls(topic, topics, (slopes.slope,), slopes.topic_slope)
-        if measure.family == "gain":
-            return cls(topic, topics, (pool.weights(measure),), None)
-        best_grade = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
-        if best_grade is None:
-            raise ValueError(f"max_grade is needed for {measure}, whose utility depends on the run")
-        weights = pool.entry_weights(measure)
-        grades = (
-            pool.by_pair(weights * pool.entry_utilities(measure, grade))
-            for grade in range(best_grade + 1)
-        )
-        return cls(topic, topics, tuple(grades), None)
-
-    @property
-    def is_ratio(self) -> bool:
-        return self.topic_slope is not None
-
-    def products(self, factors: FloatArray) -> FloatArray:
-        """sum_i factor_i y_ij y_il, the mean over the grades, shape (k, k)."""
-        total = sum(cross_product(each, factors) for each in self.grades) / len(self.grades)
-        if self.topic_slope is not None:
-            slopes = sparse.csr_array(self.topic_slope.T)  # not dense: BLAS depends on threads
-            mixed = slopes @ self._by_topic(factors)
-            both = slopes @ (self.topic_slope * self._topic_sums(factors))
-            total += (both + both.T) / 2.0 - mixed - mixed.T
-        return np.asarray(total, dtype=np.float64)
-
-    @cached_property
-    def _squared(self) -> list[SparseMatrix]:
-        """For all budgets of a curve."""
-        return [each.power(2) for each in self.grades]
-
-    def squares(self, factors: FloatArray) -> FloatArray:
-        """The diagonal of `products`, shape (k,)."""
-        total = sum(_column_totals(each, factors) for each in self._squared) / len(self.grades)
-        if self.topic_slope is not None:
-            total += np.sum(
-                self.topic_slope**2 * self._topic_sums(factors)
-                - 2.0 * self.topic_slope * self._by_topic(factors),
-                axis=0,
-            )
-        return np.asarray(total, dtype=np.float64)
-
-    def totals(self, factors: FloatArray) -> FloatArray:
-        """sum_i factor_i y_ij over the pairs of each topic, the mean over the grades, (T, k)."""
-        total = self._by_topic(factors)
-        if self.topic_slope is not None:
-            total = total - self.topic_slope * self._topic_sums(factors)
-        return total
-
-    def _by_topic(self, factors: FloatArray) -> FloatArray:
-        sums = sum(TopicSums(each, self.topic, self.topics).of(factors) for each in self.grades)
-        return np.asarray(sums / len(self.grades), dtype=np.float64)
-
-    def _topic_sums(self, factors: FloatArray) -> FloatArray:
-        return column_sums(self.topic, factors, number=self.topics)[:, None]
-
-
-def _column_totals(matrix: SparseMatrix, factors: FloatArray) -> FloatArray:
-    scaled = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
-    return column_sums(matrix.indices, scaled, number=matrix.shape[1])
-
-
-def _variance_factors(design: Design, prior: Prior, step: float, distinct: bool) -> FloatArray:
-    """What multiplies w_ij w_il in the covariance: s2 (1 - pi)/pi, or s2/(n Q) for draws."""
-    if design.with_replacement and not distinct:
-        numerator, expected = prior.second_moment, step * design.strata * design.size
-    else:
-        expected = design.inclusion_after(step)
-        numerator = prior.second_moment * (1.0 - expected)
-    return np.divide(numerator, expected, out=np.zeros_like(design.size), where=expected > 0.0)
-
-
-def _totals(moves: _Moves, design: Design, prior: Prior, step: float) -> FloatArray:
-    """P_j over the eligible pairs of each stratum, shape (strata, k); none without replacement."""
-    if not design.with_replacement:
-        return np.zeros((0, moves.grades[0].shape[1]))
-    believed = np.where(design.eligible, prior.expected, 0.0)
-    if moves.is_ratio:
-        expected = design.inclusion_after(step)
-        drawn = step * design.strata * design.size * (1.0 - expected)
-        believed *= np.divide(drawn, expected, out=np.zeros_like(drawn), where=expected > 0.0)
-    totals = moves.totals(believed)
-    return totals if design.by_topic else totals.sum(axis=0, keepdims=True)
-
-
-def _differ_out_of_reach(moves: _Moves, design: Design) -> BoolArray:
-    """Whether two runs have different weights on some pair that cannot be sampled, (k, k)."""
-    products = moves.products((~design.eligible).astype(np.float64))
+def _differ(products: FloatArray) -> BoolArray:
+    """Whether two runs have different weights on some of the pairs that these are of, (k, k)."""
     single = np.diag(products)
     both = np.add.outer(single, single)
     return np.asarray(both - 2.0 * products > ROUNDING * both)

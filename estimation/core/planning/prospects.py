@@ -37,7 +37,7 @@ from ..inference.looked_at import LIKELY
 from ..inference.normal import normal_vectors, root
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
-from .planning import expected_covariances, half_width_curve
+from .planning import expected_covariances, half_width_curves
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
@@ -111,23 +111,16 @@ def reached_by_budget(
     about = {"measure": measure, "max_grade": max_grade}
     reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
     known = reachable if reachable.any() else np.ones_like(reachable)
-    widths = [
-        np.median(
-            half_width_curve(
-                pool, design, prior=each, budgets=budgets.tolist(), costs=costs,
-                confidence=confidence, **about,  # type: ignore[arg-type]
-            )[:, known],
-            axis=1,
-        )
-        for each in beliefs
-    ]  # fmt: skip
+    curves = half_width_curves(
+        pool, design, beliefs=beliefs, budgets=budgets.tolist(), costs=costs,
+        confidence=confidence, **about,  # type: ignore[arg-type]
+    )  # fmt: skip
+    widths = [np.median(curve[:, known], axis=1) for curve in curves]
     number = WORKED_OUT if len(pool.run) < MANY else FEWER
     worked_out = _worked_out(design, grid, number, costs)
     steps = design.steps_for(worked_out.tolist(), costs=costs)
-    seen = [
-        expected_covariances(pool, design, prior=each, steps=steps.tolist(), **about)  # type: ignore[arg-type]
-        for each in beliefs
-    ]
+    found = expected_covariances(pool, design, beliefs=beliefs, steps=steps.tolist(), **about)  # type: ignore[arg-type]
+    seen = list(zip(*found, strict=True))
     most, least = (
         decided_by_budget(*each, spread, reachable=reachable, error=1.0 - confidence)
         for spread, each in zip(SPREADS[::-1], seen, strict=True)

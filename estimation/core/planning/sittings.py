@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, column_sums
+from ..arrays import FloatArray, column_sums, pieces
 from ..rounds.adaptive.topic_choice import choice_of
 
 if TYPE_CHECKING:
@@ -33,16 +33,21 @@ def expected_sittings(
     share : float
         Of the pairs that are drawn, those that are meant.
     """
-    each, topics = chance / batches, len(pool.topics)
+    topics, of_batch = len(pool.topics), share / batches
     if minimum <= 1.0:
-        return batches * float(_with_any(pool, share * each).sum())
-    part = choice_of(pool.topic, each, minimum, topics=topics, even=True).chance
-    taken = part * _with_any(pool, share * each / part[pool.topic])
+        return batches * float(_with_any(pool, chance, np.full(topics, of_batch)).sum())
+    part = choice_of(pool.topic, chance / batches, minimum, topics=topics, even=True).chance
+    taken = part * _with_any(pool, chance, of_batch / part)
     return batches * float(taken.sum())
 
 
-def _with_any(pool: Pool, chance: FloatArray) -> FloatArray:
-    """The chance of each topic that one of its pairs is drawn, shape (T,)."""
-    with np.errstate(divide="ignore"):
-        passed = np.log1p(-np.minimum(chance, 1.0))
-    return np.asarray(-np.expm1(column_sums(pool.topic, passed, number=len(pool.topics))))
+def _with_any(pool: Pool, chance: FloatArray, times: FloatArray) -> FloatArray:
+    """The chance of each topic that one of its pairs is drawn, shape (T,), where chances are so
+    many times as large as these, by topic."""
+    passed = np.zeros(len(times))
+    for piece in pieces(len(chance)):
+        topic = pool.topic[piece]
+        with np.errstate(divide="ignore"):
+            each = np.log1p(-np.minimum(times[topic] * chance[piece], 1.0))
+        passed += column_sums(topic, each, number=len(times))
+    return -np.expm1(passed)

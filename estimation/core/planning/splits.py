@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, check_whole
-from ..rounds.overlap import plan_of_design
+from ..arrays import FloatArray, check_whole, pieces
+from ..rounds.overlap import expected_distances, plan_of_distances
 from ..sampling.methods import MOST_FURTHER
-from ..sampling.probabilities import poisson_probabilities, poisson_thresholds
+from ..sampling.probabilities import poisson_probabilities
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
@@ -73,11 +73,14 @@ def best_split(
     """
     most = min(float(design.reachable_pairs), work / (labels + share))
     least = min(most, work / (labels + share + MOST_FURTHER))
-    found = []
+    distances, found = expected_distances(pool, design), []
+    if design.reachable_pairs < len(pool):  # of the others nothing is expected
+        some = np.flatnonzero(design.eligible)
+        distances, design = distances[some], design.of(some)
     for pairs in np.geomspace(max(least, 1.0), max(most, 1.0), STEPS).tolist():
         further = min(max(work / pairs - labels - share, 0.0), float(MOST_FURTHER))
         one = with_pairs(design, pairs)
-        plan = plan_of_design(pool, one, labels=labels, share=share, further=further)
+        plan = plan_of_distances(distances, one, labels=labels, share=share, further=further)
         found.append(Split(pairs, further, work, expected_variance(one, plan, apart=apart)))
     return min(found, key=lambda each: (each.variance, -each.pairs))
 
@@ -92,14 +95,16 @@ def fixed(design: Design, *, pairs: float, labels: int, apart: float = APART) ->
 
 def with_pairs(design: Design, pairs: float) -> Design:
     """Return the design with one batch that is expected to have so many pairs."""
-    constant = poisson_thresholds(design.size, targets=np.array([float(pairs)]))
-    return replace(design, steps=constant)
+    return replace(design, steps=design.steps_for([pairs]))
 
 
 def expected_variance(design: Design, plan: LabelPlan, *, apart: float = APART) -> float:
     """Return the variance that is expected of a design with a plan of labels, in some unit."""
-    inverse = (1.0 - plan.more) / plan.least + plan.more / (plan.least + 1)
-    return _variance(design, inverse, apart)
+    total = 0.0
+    for piece in pieces(len(design.size)):
+        least, more = plan.least[piece], plan.more[piece]
+        total += _variance(design.of(piece), (1.0 - more) / least + more / (least + 1), apart)
+    return total
 
 
 def _variance(design: Design, inverse: FloatArray, apart: float) -> float:

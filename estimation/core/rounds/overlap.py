@@ -94,10 +94,24 @@ def plan_of_design(
 
     Of an adaptive round these are the labels if nothing is learned.
     """
+    return plan_of_distances(
+        expected_distances(pool, design), design, labels=labels, share=share, further=further
+    )
+
+
+def expected_distances(pool: Pool, design: Design) -> FloatArray:
+    """Return weights times how far labels of each pair are expected to be apart, (N,), in some
+    unit: before anybody has judged, the same for every budget. DesignError as `plan_of_round`."""
     _check_measure(design)
+    return _unlearned(effective_weights(pool, design.goal, design.measure))
+
+
+def plan_of_distances(
+    distances: FloatArray, design: Design, *, labels: int, share: float, further: float
+) -> LabelPlan:
+    """Return `plan_of_design`, given `expected_distances`."""
     chance = design.inclusion()
-    weights = effective_weights(pool, design.goal, design.measure)
-    counts = _counts(_unlearned(weights), chance)
+    counts = _counts(distances, chance)
     return plan_labels(counts, chance, labels=labels, share=share, further=further)
 
 

@@ -18,7 +18,9 @@ from ..arrays import (
     frozen,
     nearest,
     refuse,
+    sealed,
 )
+from ..data.blocks import by_block
 from ..measures.table import Measure, check_is_measure, check_measures
 from .designs import (
     MAX_BATCHES,
@@ -129,19 +131,13 @@ def make_design(
     check_budget(budget, batch_size, costs, pairs=len(pool), again=again)
     check_number(eps, name="eps", least=0.0, error=DesignError)
     check_fraction(floor, name="floor", error=DesignError)
-    weights = effective_weights(pool, goal, measure, max_grade=max_grade)
-    if not weights.any():
-        raise DesignError(nothing_to_sample(goal, measure))
-    touched = touched_pairs(pool, (measure, *reported))
-    size = relative_sizes(weights, prior, rule, touched)
+    measures = (measure, *reported)
+    size, touched = _wanted(pool, goal, measures, prior, rule, costs, max_grade)
     every, share = None, 0.0
     others, part = _served_by_the_floor(pool, goal, measure, method)
     if others is not None:
-        weights = effective_weights(pool, others, measure, max_grade=max_grade)
-        every, share = relative_sizes(weights, prior, rule, touched), part * floor
-    if costs is not None:
-        size = size / np.sqrt(costs)
-        every = None if every is None else every / np.sqrt(costs)
+        every, _ = _wanted(pool, others, measures, prior, rule, costs, max_grade)
+        share = part * floor
     strata = 1
     if again:
         size = _normalized(size + touched * (eps / len(pool.topics)))
@@ -154,7 +150,7 @@ def make_design(
     refuse(~np.isfinite(size), size, name="size", rule="be finite", error=DesignError)
     return Design(
         method=method,
-        size=frozen(size),
+        size=sealed(size),
         steps=frozen(steps),
         goal=goal,
         measure=measure,
@@ -168,8 +164,27 @@ def make_design(
         pool_digest=pool.digest,
         strata=strata,
         for_all_runs=share,
-        belief=frozen(prior.expected**2 / prior.second_moment),
+        belief=sealed(prior.expected**2 / prior.second_moment),
     )
+
+
+def _wanted(
+    pool: Pool,
+    goal: Goal,
+    measures: Sequence[Measure],
+    prior: Prior,
+    rule: Rule,
+    costs: FloatArray | None,
+    max_grade: int | None,
+) -> tuple[FloatArray, BoolArray]:
+    """Sizes for a goal under the first of some measures, up to a factor, and which pairs have a
+    weight under any of them, (N,) each."""
+    weights = effective_weights(pool, goal, measures[0], max_grade=max_grade)
+    if not weights.any():
+        raise DesignError(nothing_to_sample(goal, measures[0]))
+    touched = touched_pairs(pool, measures)
+    size = relative_sizes(weights, prior, rule, touched)
+    return size if costs is None else size / np.sqrt(costs), touched
 
 
 def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -> None:
@@ -241,10 +256,16 @@ def nothing_to_sample(goal: Goal, measure: Measure) -> str:
 
 def touched_pairs(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
     """Return which pairs have a weight in some run under some measure, shape (N,)."""
-    touched = np.zeros(len(pool), dtype=bool)
     for measure in measures:
         if measure.family == "ratio":
             return np.ones(len(pool), dtype=bool)
+        pool.check_measure(measure)
+    return by_block(pool, lambda some: _touched(some, measures))
+
+
+def _touched(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
+    touched = np.zeros(len(pool), dtype=bool)
+    for measure in measures:
         touched |= pool.by_pair(pool.entry_weights(measure)) @ np.ones(len(pool.runs)) > 0.0
     return touched
 
@@ -300,9 +321,12 @@ def _floored(
     every: FloatArray | None,
     share: float,
 ) -> FloatArray:
-    even = _normalized(eligible.astype(np.float64))
-    floored = (1.0 - floor) * _normalized(size) + (floor - share) * even
-    return floored if every is None else floored + share * _normalized(every)
+    floored = _normalized(size)
+    floored *= 1.0 - floor
+    floored[eligible] += (floor - share) * (1.0 / np.count_nonzero(eligible))
+    if every is not None:
+        floored += share * _normalized(every)
+    return floored
 
 
 def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:

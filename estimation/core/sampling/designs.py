@@ -22,7 +22,7 @@ nothing were learned.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -34,10 +34,12 @@ from ..measures.table import Measure, parse_measure
 from ..tables import FactSheet
 from .goals import Goal
 from .methods import SAMPLING_METHODS, draws_again
-from .probabilities import drawn_probabilities, poisson_probabilities, poisson_thresholds
+from .probabilities import FallingSizes, drawn_probabilities, poisson_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ..arrays import IntArray
 
 FORMAT = "evalsite-design-1"
 DESIGN_ARRAYS = ("size", "steps"), ("belief",)  # those that there are, and those that may be
@@ -192,6 +194,11 @@ class Design(FactSheet):
             return drawn_probabilities(self.size * self.strata, draws=step)
         return poisson_probabilities(self.size, constant=step)
 
+    def of(self, pairs: slice | IntArray) -> Design:
+        """Return the same of some pairs alone, whose sizes and chances stay what they are; without
+        what was believed of them."""
+        return replace(self, size=self.size[pairs], belief=None)
+
     @property
     def payable(self) -> FloatArray:
         """How likely each pair is to be paid for if everything is drawn, shape (N,)."""
@@ -209,7 +216,19 @@ class Design(FactSheet):
         targets = np.asarray(budgets, dtype=np.float64)
         if self.with_replacement:
             return targets / (self.strata if costs is None else float(np.sum(self.size * costs)))
-        return poisson_thresholds(self.size, targets=targets, costs=costs)
+        return self._falling(costs).constants(targets)
+
+    def _falling(self, costs: FloatArray | None) -> FallingSizes:
+        """Sizes in order, which those who plan ask for again and again: put once."""
+        for known, found in self._orders:
+            if known is costs:
+                return found
+        self._orders[:] = [(costs, FallingSizes.of(self.size, costs))]
+        return self._orders[0][1]
+
+    @cached_property
+    def _orders(self) -> list[tuple[FloatArray | None, FallingSizes]]:
+        return []
 
     def save(self, file: ArchiveFile) -> None:
         """Write the design to a path or a binary file; `load` gives back the same bits."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, check_seed, frozen
+from ..arrays import FloatArray, IntArray, check_seed, frozen, pieces
 from .probabilities import poisson_probabilities
 from .random_numbers import permanent_random_numbers, uniform_numbers
 from .samples import Sample
@@ -65,12 +65,13 @@ def _draw_without_replacement(
         numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates)
     else:
         numbers = known[candidates]
-    numbers = numbers / design.size[candidates]
+    for piece in pieces(len(candidates)):
+        numbers[piece] /= design.size[candidates[piece]]
     if design.method == "priority":
         constants = _priority_constants(numbers, design)
-    entry = np.searchsorted(constants, numbers, side="right")
-    entered = entry < design.batches
-    sample = _sample(design, candidates[entered], entry[entered] + 1, np.array([], dtype=np.int64))
+    entered = np.flatnonzero(numbers < constants[-1])
+    batch = np.searchsorted(constants, numbers[entered], side="right") + 1
+    sample = _sample(design, candidates[entered], batch, np.array([], dtype=np.int64))
     if design.method == "poisson":
         return sample
     chance = poisson_probabilities(design.size[sample.pair], constant=float(constants[-1]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_whole, listed, nearest, no_run
+from ..data.blocks import by_block
 from ..data.ranked_lists import PoolError
 from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
 from ..measures.table import Measure, check_is_measure
@@ -230,13 +231,23 @@ def effective_weights(
     """
     check_is_measure(measure)
     check_goal(goal, pool.runs)
-    entries = pool.entry_weights(measure)
+    pool.check_measure(measure)
     if measure.family not in ("prediction", "preference"):
-        return goal_weights(pool, goal, entries, race)
+        return by_block(
+            pool, lambda some: goal_weights(some, goal, some.entry_weights(measure), race)
+        )
     best = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
     if best is None:
         raise GoalError(f"max_grade is needed for {measure}, whose utility depends on the run")
     check_whole(best, name="max_grade", most=MAX_GRADE, error=GoalError)
+    return by_block(pool, lambda some: _of_grades(some, goal, measure, best, race))
+
+
+def _of_grades(
+    pool: Pool, goal: Goal, measure: Measure, best: int, race: Race | None
+) -> FloatArray:
+    """The root of the mean of the squares of the weights by each grade."""
+    entries = pool.entry_weights(measure)
     squares = [
         goal_weights(pool, goal, entries * pool.entry_utilities(measure, grade), race) ** 2
         for grade in range(best + 1)

@@ -26,16 +26,29 @@ chance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, check_fraction, check_whole, refuse
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_fraction,
+    check_whole,
+    pieces,
+    refuse,
+)
 from .methods import LEAST_SHARE, MOST_FURTHER
 from .random_numbers import label_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from ..data.pool import Pool
+
+    Useful: TypeAlias = Callable[[], Iterable[tuple[FloatArray, FloatArray]]]
+    """Gains and costs of further labels, as often as they are asked for, a piece after another."""
 
 SAMPLED, AROUND = 10_000, 400  # gains of a sample, and places: four standard deviations of one
 SAME = 1e-9  # gains that differ by less, relatively, are equal
@@ -114,55 +127,128 @@ def plan_labels(
     """
     _check(counts, chance, labels, share, further)
     floor = share if labels == 1 else 0.0
-    budget = (share + further - floor) * float(chance.sum())
-    steps = np.arange(labels, labels + MOST_FURTHER)
-    gain = (counts[:, None] ** 2) / (steps * (steps + 1.0))
-    cost = np.broadcast_to(chance[:, None], gain.shape).copy()
-    cost[:, 0] *= 1.0 - floor  # it would have had one by chance
-    sure, margin, part = _affordable(gain, cost, budget)
-    least = labels + sure.sum(axis=1)
+    steps = _Steps(counts, chance, labels, floor)
+    sure, margin, part = steps.affordable((share + further - floor) * float(chance.sum()))
+    least = sure
+    least += labels
     more = np.where(least == labels, floor, 0.0)
     more[margin] = np.where(least[margin] == labels, floor + (1.0 - floor) * part, part)
-    return LabelPlan(least.astype(np.int64), more)
+    return LabelPlan(least, more)
 
 
-def _affordable(
-    gain: FloatArray, cost: FloatArray, budget: float
-) -> tuple[BoolArray, BoolArray, float]:
-    """Which steps are surely taken, whose next one is just at the threshold, and with what chance.
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The further labels of n pairs, one after another: what each takes off the variance, and what
+    it costs. Both are worked out piece by piece, as often as they are looked at.
 
     Gains fall from step to step of a pair, so that it takes its steps in their order.
     """
-    nobody = np.zeros(len(gain), dtype=np.bool_)
-    if budget <= 0.0:
-        return np.zeros(gain.shape, dtype=np.bool_), nobody, 0.0
-    useful = (gain > 0.0) & (cost > 0.0)
-    gains, costs = gain[useful], cost[useful]
-    if not len(gains) or float(costs.sum()) <= budget:
-        return np.asarray(useful), nobody, 0.0
-    last = _last_taken(gains, costs, budget)
-    sure = (gain > last * (1.0 + SAME)) & (cost > 0.0)
-    at_it = (gain <= last * (1.0 + SAME)) & (gain >= last * (1.0 - SAME)) & (cost > 0.0)
-    left = budget - float(cost[sure].sum())
-    part = min(1.0, max(0.0, left / float(cost[at_it].sum())))
-    return np.asarray(sure), np.asarray(at_it.any(axis=1)), part
+
+    counts: FloatArray
+    chance: FloatArray
+    labels: int
+    floor: float
+
+    def pieces(self) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield gains and costs, (pairs, steps) each, of some pairs after others."""
+        steps = np.arange(self.labels, self.labels + MOST_FURTHER)
+        for piece in pieces(len(self.counts)):
+            gain = (self.counts[piece, None] ** 2) / (steps * (steps + 1.0))
+            cost = np.broadcast_to(self.chance[piece, None], gain.shape).copy()
+            cost[:, 0] *= 1.0 - self.floor  # it would have had one by chance
+            yield piece, gain, cost
+
+    def useful(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield gains and costs of the steps that gain something, (m,) each."""
+        for _, gain, cost in self.pieces():
+            some = (gain > 0.0) & (cost > 0.0)
+            yield gain[some], cost[some]
+
+    def affordable(self, budget: float) -> tuple[IntArray, BoolArray, float]:
+        """How many steps each pair surely takes, whose next one is just at the threshold, and with
+        what chance."""
+        pairs = len(self.counts)
+        number, margin = np.zeros(pairs, dtype=np.int64), np.zeros(pairs, dtype=np.bool_)
+        if budget <= 0.0:
+            return number, margin, 0.0
+        if (last := _last_taken(self.useful, budget, most=pairs * MOST_FURTHER)) is None:
+            for piece, gain, cost in self.pieces():
+                number[piece] = ((gain > 0.0) & (cost > 0.0)).sum(axis=1)
+            return number, margin, 0.0
+        of_sure, of_margin = _Filled(pairs * MOST_FURTHER), _Filled(pairs * MOST_FURTHER)
+        for piece, gain, cost in self.pieces():
+            sure = (gain > last * (1.0 + SAME)) & (cost > 0.0)
+            at_it = (gain <= last * (1.0 + SAME)) & (gain >= last * (1.0 - SAME)) & (cost > 0.0)
+            number[piece], margin[piece] = sure.sum(axis=1), at_it.any(axis=1)
+            of_sure.append(cost[sure])
+            of_margin.append(cost[at_it])
+        left = budget - float(of_sure.array.sum())
+        return number, margin, min(1.0, max(0.0, left / float(of_margin.array.sum())))
 
 
-def _last_taken(gains: FloatArray, costs: FloatArray, budget: float) -> float:
-    """The gain at which a budget below the sum of costs is spent, the largest gains first.
+class _Filled:
+    """An array that is filled from the first to the last: of what is not, no memory is taken."""
 
-    A sample tells two gains between which it lies; what the larger ones cost proves it, and only
-    those between are put in order. Where it proves nothing, all are.
+    def __init__(self, most: int) -> None:
+        self._room, self._end = np.empty(most), 0
+
+    def append(self, numbers: FloatArray) -> None:
+        """Put more numbers behind those that are there."""
+        self._room[self._end : self._end + len(numbers)] = numbers
+        self._end += len(numbers)
+
+    @property
+    def array(self) -> FloatArray:
+        """All numbers; summed up in one go, so that the bits do not depend on pieces."""
+        return self._room[: self._end]
+
+
+def _last_taken(useful: Useful, budget: float, *, most: int) -> float | None:
+    """The gain at which a budget is spent, the largest gains first; None if it pays for all of at
+    most so many.
+
+    A sample tells two gains between which it lies; what the larger ones cost proves it, and
+    only those between are put in order. Where it proves nothing, all are.
     """
-    some = slice(None, None, 1 + len(gains) // SAMPLED)
-    high, low = _around(gains[some], costs[some], budget / float(costs.sum()))
-    before = float(costs[gains > high].sum())
-    between = np.flatnonzero((gains <= high) & (gains >= low))
-    if not before < budget <= before + float(costs[between].sum()):
-        before, between = 0.0, np.arange(len(gains))
-    order = between[np.argsort(-gains[between], kind="stable")]
+    gains, costs, whole = _looked_at(useful, budget, most, every=1 + most // SAMPLED)
+    if not len(gains) or whole <= budget:
+        return None
+    high, low = _around(gains, costs, budget / whole)
+    before, gains, costs = _between(useful, low, high, most)
+    if not before < budget <= before + float(costs.sum()):
+        before, gains, costs = _between(useful, -np.inf, np.inf, most)
+    order = np.argsort(-gains, kind="stable")
     place = int(np.searchsorted(before + np.cumsum(costs[order]), budget))
     return float(gains[order[min(place, len(order) - 1)]])
+
+
+def _looked_at(
+    useful: Useful, budget: float, most: int, *, every: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Gains and costs of the first step, and of every so many after it; and what all cost, in one
+    sum where that is near the budget."""
+    gains, costs, ahead, whole = _Filled(most), _Filled(most), 0, 0.0
+    for gain, cost in useful():
+        gains.append(gain[ahead::every])
+        costs.append(cost[ahead::every])
+        ahead = (ahead - len(gain)) % every
+        whole += float(cost.sum())
+    if abs(whole - budget) <= SAME * budget:
+        whole, _, _ = _between(useful, -np.inf, -np.inf, most)  # all have larger gains
+    return gains.array, costs.array, whole
+
+
+def _between(
+    useful: Useful, low: float, high: float, most: int
+) -> tuple[float, FloatArray, FloatArray]:
+    """What steps of larger gains cost, and the gains and costs of those between."""
+    before, gains, costs = _Filled(most), _Filled(most), _Filled(most)
+    for gain, cost in useful():
+        before.append(cost[gain > high])
+        some = (gain <= high) & (gain >= low)
+        gains.append(gain[some])
+        costs.append(cost[some])
+    return float(before.array.sum()), gains.array, costs.array
 
 
 def _around(gains: FloatArray, costs: FloatArray, share: float) -> tuple[float, float]:

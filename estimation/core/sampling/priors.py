@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse
+from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse, sealed
+from ..data.blocks import by_block
 from ..measures.kinds import MAX_GRADE
 from ..measures.table import Measure, check_is_measure
 from .calibration import agreement, order_bins, put_together
@@ -54,6 +55,10 @@ class Prior:
             moment = getattr(self, name)
             wrong = ~(np.isfinite(moment) & (moment > 0.0))
             refuse(wrong, moment, name=name, rule="be positive and finite", error=PriorError)
+
+    def of(self, pairs: slice) -> Prior:
+        """Return the same of some pairs alone."""
+        return Prior(self.name, self.expected[pairs], self.second_moment[pairs])
 
 
 def make_prior(
@@ -128,8 +133,8 @@ def make_prior(
     if name == "scores":
         expected = best * _scores(pool, goal, measure, _checked(pool, max_grade, grades))
     else:
-        expected = best * PRIORS[name](pool, goal, measure)
-    return Prior(name, frozen(expected), frozen(best * expected))
+        expected = best * by_block(pool, lambda some: PRIORS[name](some, goal, measure))
+    return Prior(name, sealed(expected), sealed(best * expected))
 
 
 def _of_runs(pool: Pool, name: str, measure: Measure) -> Prior:
@@ -167,7 +172,7 @@ def _fusion(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
 
 def _scores(pool: Pool, goal: Goal, measure: Measure, grades: FloatArray) -> FloatArray:
     """The chance by rank, its root raised by what predictions promise, by `MOST_GROWTH` at most."""
-    by_rank = _rank(pool, goal, measure)
+    by_rank = by_block(pool, lambda some: _rank(some, goal, measure))
     raised = agreement(order_bins(put_together(grades, by_rank)), by_rank)
     size = effective_weights(pool, goal, measure) * np.sqrt(by_rank)
     growth = float((size * raised).sum())

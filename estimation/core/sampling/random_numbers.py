@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import check_fraction, check_seed, check_whole, index_array
+from ..arrays import check_fraction, check_seed, check_whole, index_array, pieces
 from ..data.preferences import part_names
 
 if TYPE_CHECKING:
@@ -131,11 +131,22 @@ def _wanted(pool: Pool, pairs: IntArray | None) -> IntArray:
 
 
 def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> FloatArray:
+    """Names are looked at piece by piece: as Python's bytes all are several times as large."""
     check_seed(seed)
     stem = hashlib.sha256(_framed(purpose) + _framed(seed))
     topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
-    named = zip(pool.topic[pairs].tolist(), part_names(pool, pairs).tolist(), strict=True)
-    return _to_unit_interval(_followed_by(topics[topic], name) for topic, name in named)
+    numbers = np.empty(len(pairs))
+    for piece in pieces(len(pairs)):
+        some = pairs[piece]
+        names = part_names(pool, some).tolist()
+        states = [topics[topic] for topic in pool.topic[some].tolist()]
+        hashes = []
+        for state, name in zip(states, names, strict=True):  # written out: most of a draw's time
+            longer = state.copy()
+            longer.update(name)
+            hashes.append(longer)
+        numbers[piece] = _to_unit_interval(hashes)
+    return numbers
 
 
 def _framed(text: str) -> bytes:
@@ -151,7 +162,7 @@ def _followed_by(state: hashlib._Hash, content: bytes) -> hashlib._Hash:
 
 
 def _to_unit_interval(hashes: Iterable[hashlib._Hash]) -> FloatArray:
-    digests = b"".join(each.digest()[:8] for each in hashes)
+    digests = b"".join([each.digest() for each in hashes])
     # 52 bits and a half: with 53 the largest value would round to 1.
-    words: NDArray[np.uint64] = np.frombuffer(digests, dtype=">u8").astype(np.uint64)
+    words: NDArray[np.uint64] = np.frombuffer(digests, dtype=">u8")[::4].astype(np.uint64)
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

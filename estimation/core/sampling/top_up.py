@@ -40,6 +40,8 @@ from .probabilities import ROUNDING, poisson_probabilities, poisson_thresholds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..arrays import IntArray
+
 NEXT_TO_NOTHING = 1e-9  # a chance that is not worth adding to one that there is
 SURELY = 2.0  # times what makes a pair certain, so that rounding does not make it less
 
@@ -63,6 +65,10 @@ class Union(Design):
     def eligible(self) -> BoolArray:
         """Which pairs are, or can come, into the union, shape (N,)."""
         return np.asarray((self.size > 0.0) | (self.earlier > 0.0))
+
+    def of(self, pairs: slice | IntArray) -> Design:
+        """Return the same of some pairs alone, with their earlier chances."""
+        return replace(self, size=self.size[pairs], belief=None, earlier=self.earlier[pairs])
 
     @property
     def payable(self) -> FloatArray:

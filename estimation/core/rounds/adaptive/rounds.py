@@ -250,6 +250,8 @@ class AdaptiveRound(DrawnRound):
             max_grade=self.design.max_grade,
             pool=frame.pool,
         )
+        if not len(pairs):  # before the first batch there is nothing to learn from
+            return None
         number = np.maximum(np.bincount(rows.pair, minlength=len(pairs)), 1)
         columns = (
             np.bincount(rows.pair[rows.grade >= level], minlength=len(pairs)) / number
