@@ -441,17 +441,17 @@ def test_measures_share_their_passes_over_entries(
 ) -> None:
     passes: list[str] = []
 
-    def counted(of: ModuleType) -> None:
-        function = of.rank_sums
+    def counted(of: ModuleType, name: str) -> None:
+        function = getattr(of, name)
 
         def counting(*arguments: object) -> object:
             passes.append(of.__name__.rpartition(".")[2])
             return function(*arguments)
 
-        monkeypatch.setattr(of, "rank_sums", counting)
+        monkeypatch.setattr(of, name, counting)
 
-    counted(reach)
-    counted(out_of_reach)
+    counted(reach, "rank_sums")
+    counted(out_of_reach, "number_of_pairs")
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
     pool.kept.clear()
     evaluated(pool, design_of(pool), measures=deep)

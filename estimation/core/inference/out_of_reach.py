@@ -108,12 +108,11 @@ class OutOfReach:
         return self.remembered(("missing", measure), lambda: self._missing(measure))
 
     def _missing(self, measure: Measure) -> FloatArray:
-        self.pool.check_measure(measure)
-        if not len(self.pairs):  # the usual case, which needs no look at any entry
-            return np.zeros(len(self.pool.runs))
         weights = weights_by_rank(self.pool, measure)
         if weights is not None:
             return np.asarray((self._by_rank * weights).sum(axis=1), dtype=np.float64)
+        if not len(self.pairs):  # the usual case, which needs no look at any entry
+            return np.zeros(len(self.pool.runs))
         rest = self.pool.weights(measure, self.pairs)
         return column_sums(rest.indices, rest.data, number=len(self.pool.runs))
 
