@@ -279,7 +279,7 @@ def test_preferences_on_another_scale_are_refused(plain: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "measure", [parse_measure(text) for text in ("ERR@5", "MAE", "#ofSwaps")], ids=str
+    "measure", [parse_measure(text) for text in ("ERR@5", "#ofSwaps")], ids=str
 )
 def test_measures_that_cannot_be_estimated(plain: Case, measure: Measure) -> None:
     why = "judged on pairs" if str(measure) == "#ofSwaps" else "not estimated from adaptive rounds"

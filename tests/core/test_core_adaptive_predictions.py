@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core.rounds.adaptive import grades
+from estimation.core.rounds.adaptive import logistic
 from estimation.core.rounds.adaptive.grades import OF_LISTS, Features, fit_grades
 from tests.core.simulated_pools import helpful_predictions, simulated_pool
 
@@ -56,7 +56,7 @@ def test_coefficients_are_those_of_a_model_that_trusts_all(
 ) -> None:
     told = helpful_predictions(GRADES)[:, None]
     found = fitted(told, np.random.default_rng(9))
-    monkeypatch.setattr(grades, "LEAST_TOLD", -np.inf)
+    monkeypatch.setattr(logistic, "LEAST_TOLD", -np.inf)
     trusted = fitted(told, np.random.default_rng(9))
     own = found.any(axis=1)
     assert own[0]
@@ -64,5 +64,5 @@ def test_coefficients_are_those_of_a_model_that_trusts_all(
 
 
 def test_twin_that_trusts_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grades, "LEAST_TOLD", -np.inf)
+    monkeypatch.setattr(logistic, "LEAST_TOLD", -np.inf)
     assert np.all(shares_with_a_part(noise) == 1.0)

@@ -9,7 +9,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.estimates.topic_sums import judged_sums
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.adaptive import grades
+from estimation.core.rounds.adaptive import grades, logistic
 from estimation.core.rounds.adaptive.grades import Features
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.rounds import draw_round
@@ -121,7 +121,7 @@ def test_twin_that_asks_models_about_what_they_learned_from_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where whatever was predicted is trusted, which harms."""
-    monkeypatch.setattr(grades, "LEAST_TOLD", -np.inf)
+    monkeypatch.setattr(logistic, "LEAST_TOLD", -np.inf)
     found, rng = learned(200, "s1"), np.random.default_rng(3)
     predicted = [rng.random(len(POOL)) for _ in range(8)]
     honest = [worth.worth_to_models(found, DCG, each) for each in predicted]

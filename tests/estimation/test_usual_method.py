@@ -50,7 +50,8 @@ def campaign(kept: Kept) -> Campaign:
         ({"measure": "nDCG@10"}, "adaptive"),
         ({"reported": ["nDCG@10"]}, "adaptive"),
         ({"reported": ["ERR@5"]}, "poisson"),
-        ({"measure": "MAE"}, "poisson"),
+        ({"measure": "MAE"}, "adaptive"),
+        ({"top_up": True, "measure": "MAE"}, "poisson"),
         ({"interval": "bernstein"}, "poisson"),
         ({"estimator": "difference", "predictions": "judge"}, "poisson"),
         ({"with_earlier": True}, "poisson"),
@@ -198,7 +199,6 @@ def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        (ERRORS, "adaptive rounds do not estimate MAE"),
         ({"budget": 59}, "fewer than 60 pairs"),
         ({"budget": 80, "batch_size": 80}, "in a single batch"),
         ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),
@@ -223,9 +223,9 @@ def test_the_form_falls_back_and_says_why(
 @pytest.mark.parametrize(
     ("before", "typed", "then", "why"),
     [
-        ({"method": "adaptive"}, ERRORS, "poisson", "estimate MAE"),
+        ({"method": "adaptive"}, ERRORS, "adaptive", ""),
         ({"method": "adaptive"}, SWAPS, "adaptive", ""),
-        ({"method": "poisson", **ERRORS}, {"measure": "AP", "prior": "rank"}, "adaptive", "AP."),
+        ({"method": "poisson", "budget": 40}, {"measure": "AP", "budget": 80}, "adaptive", "AP."),
         ({"method": "adaptive"}, {"budget": 40}, "poisson", "fewer than 60 pairs"),
         ({"method": "poisson"}, {"measure": "P@10"}, "poisson", ""),
         ({"method": "poisson", "measure": "nDCG@10"}, {"measure": "nDCG@5"}, "poisson", ""),

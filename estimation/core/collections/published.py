@@ -166,7 +166,7 @@ def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> Round
     pool, drawn, labels = collection.pool, collection.drawn, collection.labels
     if pool.is_of_preferences and not isinstance(drawn, AdaptiveRound):
         raise CollectionError("preferences between documents do not make a judged collection")
-    bare = narrowed(pool) if pool.score is None else replace(pool, score=None)
+    bare = narrowed(pool) if pool.score is None or _looks_at_scores(drawn) else _unscored(pool)
     kept = np.isin(labels.pair, drawn.pairs(pool))
     found = replace(
         collection,
@@ -185,6 +185,17 @@ def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> Round
     if isinstance(drawn, AdaptiveRound):
         return checked(_of_batches(found, drawn))
     return found
+
+
+def _looks_at_scores(drawn: object) -> bool:
+    """Whether batches were planned by what scores predict, or told with it."""
+    return isinstance(drawn, AdaptiveRound) and any(
+        each.family == "prediction" for each in drawn.measures
+    )
+
+
+def _unscored(pool: Pool) -> Pool:
+    return replace(pool, score=None)
 
 
 def narrowed(pool: Pool) -> Pool:

@@ -126,7 +126,7 @@ SAMPLING_METHODS = _table(
         "that a model of grades planned from the judgments of the batches before it (adaptive "
         "sampling)",
         draws="batches",
-        families=("gain", "ratio", "preference"),
+        families=_OF_PAIRS,
         options=frozenset(
             {
                 *("rule", "costs", "floor", "predictions", "topic_minimum", "further"),

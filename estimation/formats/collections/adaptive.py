@@ -4,7 +4,7 @@
     Topics, depth, grade scale and runs, the plan, and where it all comes from.
 ``lists.tsv.gz``
     See `ranked`, and `compared` where two documents at a time were judged. The model of grades
-    learns from them where relevant documents stand.
+    learns from them where relevant documents stand, and from scores which grades they predict.
 ``pairs.tsv.gz``
     topic, docno, size, belief, cost, predicted_1, predicted_2, …: every pair of the pool; the size
     of those that could not be drawn is 0. The cost is there if the plan has costs, and a column for
@@ -19,7 +19,8 @@
     the pairs, in the order of topics and docnos as bytes, and the number of one is the share of its
     judgments that reached the level by then, above 0. The number behind all pairs is that of the
     decline. Batches of earlier versions have no decline; some looked at no neighbors either, and
-    have finds only where the goal's measure is a ratio.
+    have finds only where the goal's measure is a ratio. Where it is of predictions, parameters
+    behind the decline, of the first level alone, are the `scoring.Scoring.numbers` of the batch.
 ``races.tsv.gz``
     See `races`: who was in the race for the best run, if the round looks for it.
 ``known.tsv.gz``, ``past.tsv.gz``
@@ -51,8 +52,8 @@ from estimation.core.rounds.adaptive.frame import AdaptiveFrame
 from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveStep
+from estimation.core.rounds.adaptive.scoring import OF_SCORES
 from estimation.core.rounds.adaptive.state import (
-    FAMILIES,
     AdaptivePlan,
     AdaptiveState,
     walk,
@@ -92,6 +93,12 @@ from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-adaptive-collection-1"
 OF_PREFERENCES = "evalsite-adaptive-preference-collection-1"
+OF_PREDICTIONS = "evalsite-adaptive-prediction-collection-1"
+_FAMILIES = {
+    FORMAT: (("gain", "ratio"), "a sum of gains or a ratio"),
+    OF_PREFERENCES: (("preference",), "a measure of preferences"),
+    OF_PREDICTIONS: (("gain", "ratio", "prediction"), "a sum of gains, a ratio or a prediction"),
+}
 PAIRS = "pairs.tsv.gz"
 MAX_PREDICTED = 20
 MAX_WALKED = 2 * 10**9
@@ -145,13 +152,12 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
     for tag in told["goal"].all_runs:
         if tag not in facts.runs:
             problems.error(None, "goal", f"expected runs of the collection, found {show(tag)}")
-    of_two = found["format"] == OF_PREFERENCES
-    if of_two:
+    families, wanted = _FAMILIES[found["format"]]
+    if found["format"] == OF_PREFERENCES:
         compared.check_scale(facts, problems)
     for name, measures in (("measure", [told["measure"]]), ("reported", told["reported"])):
         for measure in measures:
-            if measure.family not in FAMILIES or (measure.family == "preference") != of_two:
-                wanted = "a measure of preferences" if of_two else "a sum of gains or a ratio"
+            if measure.family not in families:
                 problems.error(None, name, f"expected {wanted}, found {measure}")
             elif measure.family == "ratio" and told["together"]:
                 problems.error(None, "topic_minimum", f"expected sums of gains, not {measure}")
@@ -178,6 +184,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
     told, batches = facts.drawn, len(facts.drawn["steps"])
     most = 1 + MOST_FEATURES * (1 + told["predicted"]) + len(facts.topics) + len(facts.runs)
     most += MAX_ENTRIES + 1  # the pairs, and the decline
+    most += OF_SCORES + len(facts.runs)
     of_pairs = [real("size", 0.0, 1.0), real("belief", 0.0, 1.0 + SAME)]
     of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
     of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]
@@ -190,8 +197,9 @@ def _forms(facts: RankedFacts) -> list[Form]:
         real("coefficient", -MAX_COEFFICIENT, MAX_COEFFICIENT),
     ]
     key = TWO if (of_two := compared.is_of_two(facts)) else PAIR
+    scores = any(each.family == "prediction" for each in (told["measure"], *told["reported"]))
     return [
-        compared.compared_form(facts) if of_two else ranked.lists_form(facts),
+        compared.compared_form(facts) if of_two else ranked.lists_form(facts, scores=scores),
         Form(PAIRS, key, of_pairs),
         Form(STEPS, ROUND, [own, whole("until", 1, batches), constant_column("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
@@ -224,6 +232,13 @@ def _round_of(collection: RoundCollection) -> AdaptiveRound:
     if not isinstance(collection.drawn, AdaptiveRound):
         raise TypeError("this is no collection of an adaptive round")
     return collection.drawn
+
+
+def format_of(collection: RoundCollection) -> str:
+    """The format of the file that a collection is written to."""
+    if collection.is_of_preferences:
+        return OF_PREFERENCES
+    return FORMAT if collection.pool.score is None else OF_PREDICTIONS
 
 
 def _refuse_large(collection: RoundCollection) -> None:

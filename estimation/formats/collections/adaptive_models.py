@@ -13,7 +13,8 @@ from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import pair_name
 from estimation.core.rounds.adaptive.finds import Finds
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
-from estimation.core.rounds.adaptive.grades import Features, LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.grades import Features, LearnedGrades
+from estimation.core.rounds.adaptive.scoring import OF_SCORES, OF_TRUST, Scoring
 from estimation.core.rounds.adaptive.state import AdaptiveState
 from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row
@@ -38,6 +39,11 @@ def model_rows(state: AdaptiveState, features: Features) -> Row:
             numbers = np.append(np.arange(features.parameters) + 1, [NEIGHBORS, _decline(features)])
             batch = np.full(found.size, number)
             parts.append((batch, step.model.levels[level], numbers[place], found.ravel()))
+            if step.model.scoring is not None:
+                told = step.model.scoring.numbers
+                place = _decline(features) + 1 + np.arange(len(told))
+                whole = (np.full(len(told), each) for each in (number, step.model.levels[0]))
+                parts.append((*whole, place, told))
             if step.model.found is not None:
                 first = features.parameters + 1
                 parts.append(_find_rows(number, step.model.levels, step.model.found, first))
@@ -57,7 +63,7 @@ def read_models(
 ) -> dict[int, LearnedGrades]:
     """What was learned, by batch: a coefficient for every level and parameter."""
     table = reading.table(MODELS)
-    levels, parameters = grade_levels(frame.max_grade), frame.features.parameters
+    levels, parameters = frame.levels, frame.features.parameters
     batch, level, parameter = (table.whole(name) for name in ("batch", "level", "parameter"))
 
     def named(row: int) -> str:
@@ -73,35 +79,51 @@ def read_models(
     with_neighbors = np.unique(batch[parameter == NEIGHBORS])
     with_decline = np.unique(batch[parameter == decline])
     of_found = np.isin(batch, with_neighbors) | (frame.design.measure.family == "ratio")
-    foreign = (of_pairs & ~of_found) | (parameter > decline)
+    of_scores = (parameter > decline) & (parameter <= decline + _of_scores(frame))
+    of_scores &= level == levels[0]
+    foreign = (of_pairs & ~of_found) | ((parameter > decline) & ~of_scores)
     foreign |= (parameter == decline) & ~np.isin(batch, with_neighbors)
     reading.refuse(table, foreign, "parameter", wanted, named)
     wrong = of_pairs & ~((share > 0.0) & (share <= 1.0))
     reading.refuse(
         table, wrong, "coefficient", "a share of judgments, above 0 and at most 1", named
     )
+    most = np.where(parameter <= decline + OF_TRUST, 1.0, np.inf)
+    wrong = of_scores & (parameter <= decline + OF_TRUST + 1) & ~((share >= 0.0) & (share <= most))
+    reading.refuse(table, wrong, "coefficient", "a part from 0 to 1, or an error", named)
     reading.go_on()
-    learned, found = np.unique(batch[~of_pairs], return_counts=True)
+    of_model = ~of_pairs & ~of_scores
+    learned, found = np.unique(batch[of_model], return_counts=True)
     needed = parameters + np.isin(learned, with_neighbors) + np.isin(learned, with_decline)
     for at in np.flatnonzero(found != len(levels) * needed).tolist():
         wanted = f"{needed[at]} coefficients in batch {learned[at]} for each of the levels {listed}"
         reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
+    told = np.bincount(batch[of_scores], minlength=planned + 1)[learned]
+    for at in np.flatnonzero(told != _of_scores(frame)).tolist():
+        wanted = f"{_of_scores(frame)} numbers of scores in batch {learned[at]}"
+        reading.error(MODELS, None, "coefficient", wanted, f"{told[at]}")
     reading.go_on()
-    homeless = of_pairs & ~np.isin(batch, learned)
+    homeless = (of_pairs | of_scores) & ~np.isin(batch, learned)
     reading.refuse(table, homeless, "batch", "a batch with coefficients", named)
     reading.go_on()
     last = np.where(parameter == NEIGHBORS, decline - 1, parameter)
     order = np.lexsort((last, level, batch))
-    grids = np.split(share[order][~of_pairs[order]], np.cumsum(found))[: len(found)]
+    grids = np.split(share[order][of_model[order]], np.cumsum(found))[: len(found)]
     models = {}
     for number, grid in zip(learned.tolist(), grids, strict=True):
+        scores = share[order][(of_scores & (batch == number))[order]]
         own = np.flatnonzero(of_pairs & (batch == number))
         place = np.searchsorted(levels, level[own]), parameter[own] - parameters - 1
         finds = _finds(len(levels), *place, share[own])
         knows = len(own) > 0 or number in with_neighbors
-        coefficients = frozen(grid.reshape(len(levels), -1))
-        models[number] = LearnedGrades(levels, coefficients, finds if knows else None)
+        given = frozen(grid.reshape(len(levels), -1)), finds if knows else None
+        models[number] = LearnedGrades(levels, *given, Scoring.of(scores) if len(scores) else None)
     return models
+
+
+def _of_scores(frame: AdaptiveFrame) -> int:
+    """How many numbers of a batch tell of scores."""
+    return 0 if frame.features.scored is None else OF_SCORES + len(frame.pool.runs)
 
 
 def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Finds:

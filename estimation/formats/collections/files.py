@@ -43,6 +43,7 @@ _KINDS: Mapping[str, Kind] = {
     active.FORMAT: active.KIND,
     adaptive.FORMAT: adaptive.KIND,
     adaptive.OF_PREFERENCES: adaptive.KIND,
+    adaptive.OF_PREDICTIONS: adaptive.KIND,
 }
 
 
@@ -70,7 +71,7 @@ def _format_of(collection: RoundCollection) -> str:
         return topics.FORMAT
     if isinstance(collection.drawn, ActiveRound):
         return active.FORMAT
-    return adaptive.OF_PREFERENCES if collection.is_of_preferences else adaptive.FORMAT
+    return adaptive.format_of(collection)
 
 
 def read_collection(file: IO[bytes], problems: Problems) -> RoundCollection | None:

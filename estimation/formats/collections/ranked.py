@@ -1,7 +1,8 @@
 """What collections with the ranked lists of their pool share: facts, pairs, lists.
 
 ``lists.tsv.gz``
-    topic, docno, run, rank: what every run of the pool returns, down to the pool's depth.
+    topic, docno, run, rank: what every run of the pool returns, down to the pool's depth. Where
+    scores of runs are predictions, score as well.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,16 +19,17 @@ from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import part_names
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.data.scores import MOST_SCORE
 from estimation.core.measures.table import Measure
 from estimation.core.rounds.results import DrawnRound
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import FACTS, JUDGMENTS, TooLargeError, go_on
 from estimation.formats.collections.facts import Facts, Fields
 from estimation.formats.collections.reading import CollectionReading, Row, counted
-from estimation.formats.collections.tables import PAIR, Form, Table, name, whole
+from estimation.formats.collections.tables import PAIR, Form, Numbers, Table, name, real, whole
 from judging.formats.problems import Problems, show
 
-LISTS = "lists.tsv.gz"
+LISTS, SCORE = "lists.tsv.gz", "score"
 MAX_ENTRIES = 10_000_000
 MAX_CELLS = 10_000_000
 """Numbers that are held of all topics, or rounds, and all runs."""
@@ -68,9 +70,10 @@ def make_facts(found: Mapping[str, Any], own: Fields, problems: Problems) -> Ran
     return facts
 
 
-def lists_form(facts: RankedFacts) -> Form:
-    """The table of the lists."""
+def lists_form(facts: RankedFacts, *, scores: bool = False) -> Form:
+    """The table of the lists, with scores or without."""
     columns = [name("run", facts.runs, f"a run of {FACTS}"), whole("rank", 1, facts.depth)]
+    columns += [real(SCORE, -MOST_SCORE, MOST_SCORE)] * scores
     return Form(LISTS, PAIR, columns, most=MAX_ENTRIES)
 
 
@@ -90,7 +93,9 @@ def list_rows(collection: RoundCollection) -> Row:
     pool = collection.pool
     pair = pool.entry_pair
     order = np.lexsort((pool.rank, pool.topic[pair], pool.run))
-    return LISTS, pair[order], {"run": pool.run[order], "rank": pool.rank[order]}
+    columns: Numbers = {"run": pool.run[order], "rank": pool.rank[order]}
+    scores = {} if pool.score is None else {SCORE: pool.score[order]}
+    return LISTS, pair[order], {**columns, **scores}
 
 
 # --------------------------------------------------------------------------------- reading
@@ -138,7 +143,8 @@ def read_pool(
         for name, (first, last) in zip(facts.topics, pairwise(bounds), strict=True)
     }
     runs = dict(zip(facts.runs, _runs(lists, len(facts.runs)), strict=True))
-    pool = build_pool(facts.topics, runs, depth=facts.depth, extra=extra)
+    scores = SCORE in lists.numbers
+    pool = build_pool(facts.topics, runs, depth=facts.depth, scores=scores, extra=extra)
     if pool.digest != facts.pool_digest:
         wanted = f"{pool.digest}, which follows from the tables"
         reading.error(FACTS, None, "pool", wanted, facts.pool_digest)
@@ -151,7 +157,8 @@ def _runs(lists: Table, number: int) -> Iterator[RankedLists]:
     for first, last in pairwise(bounds.tolist()):
         topic = lists.topic[first:last]
         indptr = np.searchsorted(topic, np.arange(len(lists.topics) + 1)).astype(np.int64)
-        yield RankedLists(tuple(lists.topics), indptr, lists.docno[first:last])
+        scores = lists.numbers[SCORE][first:last] if SCORE in lists.numbers else None
+        yield RankedLists(tuple(lists.topics), indptr, lists.docno[first:last], scores)
 
 
 def collected(reading: RankedReading, pool: Pool, drawn: DrawnRound, what: str) -> RoundCollection:

@@ -89,6 +89,8 @@ class BatchWeights:
     by_grade : ndarray of float64, shape (3, L + 1, N)
         Where the utility depends on the run: the first three of these of the share of grade 0 and
         of each level, 0 of batches that nothing was learned for. Empty without such a measure.
+    untold : ndarray of float64, shape (3, 0 or 1, N)
+        For predictions: `spread`, `once` and `cubes` of the batches of which nothing was predicted.
     apart : ndarray of float64, shape (N,)
         With these: sum_b A_b^2 (1 - p_b) / p_b times the sum of their squares.
     reach : ndarray of float64, shape (3, L, N)
@@ -115,6 +117,7 @@ class BatchWeights:
     inside: FloatArray
     by_grade: FloatArray
     apart: FloatArray
+    untold: FloatArray
     totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
     judged: list[tuple[IntArray, JudgedWeights]] = field(default_factory=list)
 
@@ -135,7 +138,8 @@ class BatchWeights:
         topics = np.ones(pairs), np.zeros(pairs), np.ones(pairs)
         grades = len(frame.levels) + 1 if any(each.is_by_run for each in measures) else 0
         by_grade, apart = np.zeros((3, grades, pairs)), np.zeros(pairs)
-        of_runs = by_grade, apart
+        predicts = any(each.family == "prediction" for each in measures)
+        of_runs = by_grade, apart, np.zeros((3, int(predicts), pairs))
         sums = cls(
             label, find, chance, spread, once, cubes, means, reach, batches, *topics, *of_runs
         )
@@ -214,12 +218,12 @@ class BatchWeights:
     ) -> _Adding:
         model = batch.step.model
         if model is None:
-            return _Adding(batch, [], np.zeros((0, len(frame.at))))
+            return _Adding(batch, [], np.zeros((0, len(frame.at))), 0.0)
         reached = frame.reached(model)
         of_steps = {_rises(frame, each): at for at, each in enumerate(measures)}
         of_steps.pop((), None)
         means = [(self.by_mean[at], _means(rises, reached)) for rises, at in of_steps.items()]
-        return _Adding(batch, means, reached)
+        return _Adding(batch, means, reached, 1.0 if frame.pool.is_of_preferences else model.part)
 
     def _add_piece(self, adding: _Adding, piece: slice, left: FloatArray, ends: int) -> None:
         """Add what the pairs of a piece were open for; what is left of them is taken from."""
@@ -237,6 +241,8 @@ class BatchWeights:
         self.spread[piece] += spread
         weight *= spread
         self.cubes[piece] += weight
+        if self.untold.size and adding.part == 0.0:
+            self.untold[:, 0, piece] += spread, once, weight
         for sums, every in adding.means:
             mean = every[piece]
             sums[0, piece] += share * mean
@@ -249,7 +255,7 @@ class BatchWeights:
             self.reach[0][:, piece] += share * reached
             self.reach[2][:, piece] += spread * reached
         if self.by_grade.size and len(adding.reached):
-            shares = shares_of_grades(adding.reached[:, piece])
+            shares = adding.part * shares_of_grades(adding.reached[:, piece])
             self.by_grade[0][:, piece] += share * shares
             self.by_grade[2][:, piece] += spread * shares
             self.apart[piece] += spread * (shares**2).sum(axis=0)
@@ -273,16 +279,21 @@ class BatchWeights:
         if self.reach.size and len(adding.reached):
             self.reach[1][:, drawn] = adding.reached[:, drawn]
         if self.by_grade.size and len(adding.reached):
-            self.by_grade[1][:, drawn] = shares_of_grades(adding.reached[:, drawn])
+            shares = adding.part * shares_of_grades(adding.reached[:, drawn])
+            self.by_grade[1][:, drawn] = shares
 
 
 @dataclass(frozen=True, eq=False)
 class _Adding:
-    """A batch that is added: where what it predicts goes, and that, (n,); what it expects."""
+    """A batch that is added: where what it predicts goes, and that, (n,); what it expects.
+
+    `part` of what it predicts counts where utilities depend on the run.
+    """
 
     batch: DrawnBatch
     means: list[tuple[FloatArray, FloatArray]]
     reached: FloatArray
+    part: float
 
 
 def _together(met: Iterable[DrawnBatch], most: int) -> Iterator[list[DrawnBatch]]:

@@ -20,7 +20,9 @@ batches predicted, each counted as in `estimates`,
     f_i sum_g s_ig (u_j(g) - m_ij) (u_l(g) - m_il),
 
 where f_i is sum_b A_b^2 (1 - p_b) / p_b, raised by how far the batches' predictions were from their
-mean, as the squared distance of x_b from the grade tells it. It is no part of any estimate.
+mean, as the squared distance of x_b from the grade tells it. Batches that predicted nothing of the
+errors of scores are told apart from the others: what they miss are gains alone, and all of them. It
+is no part of any estimate.
 """
 
 from __future__ import annotations
@@ -187,8 +189,9 @@ class ByRun:
         mostly_open = not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY
         found = _Sums(len(pool.runs))
         left = None if mostly_open else replace(rows, factor=rows.weight * open_pairs)
+        counted = _Counted.of(weights, pairs)
         for grade in expected.grades():
-            found.add(rows, grade, weights, pairs, left)
+            found.add(rows, grade, counted, left)
         return found.unseen(doubt, left)
 
     def level(self, covariance: FloatArray, runs: BoolArray) -> float:
@@ -246,7 +249,7 @@ class _Expected:
     @classmethod
     def of(cls, told: ByRun, outlook: Outlook, rows: Rows, pairs: IntArray) -> _Expected:
         shares, weights = outlook.shares(pairs), told.weights
-        spread, summed = weights.spread[pairs], weights.by_grade[2][:, pairs]
+        spread, summed = _Counted.of(weights, pairs).spread, weights.by_grade[2][:, pairs]
         mean = share_of(summed, of=np.broadcast_to(spread, summed.shape))
         place = np.searchsorted(told.frame.levels, outlook.grades, side="right")
         itself = np.zeros(len(pairs))
@@ -273,6 +276,26 @@ class _Expected:
             yield _OfGrade(share, share * self.factor, self.rows.times(utility), apart)
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What m pairs count for in batches that predicted something of them, (m,) each; and in those
+    that did not: the same three, (3, m)."""
+
+    spread: FloatArray
+    once: FloatArray
+    cubes: FloatArray
+    untold: FloatArray | None
+
+    @classmethod
+    def of(cls, weights: BatchWeights, pairs: IntArray) -> _Counted:
+        every = np.stack([each[pairs] for each in (weights.spread, weights.once, weights.cubes)])
+        if not weights.untold.size:
+            return cls(every[0], every[1], every[2], None)
+        untold = weights.untold[:, 0, pairs]
+        spread, once, cubes = np.maximum(every - untold, 0.0)
+        return cls(spread, once, cubes, untold)
+
+
 class _Sums:
     """Sums over the grades of an outlook of what is expected of k runs."""
 
@@ -282,25 +305,28 @@ class _Sums:
         self._usual = np.zeros(runs)
         self._better: list[tuple[Rows, FloatArray]] = []
 
-    def add(
-        self, rows: Rows, grade: _OfGrade, weights: BatchWeights, pairs: IntArray, left: Rows | None
-    ) -> None:
+    def add(self, rows: Rows, grade: _OfGrade, counted: _Counted, left: Rows | None) -> None:
         """Add a grade; `left` are the rows by how likely pairs are not judged, where that is told.
 
         Gains and losses are counted from the mean of what batches predicted of the pair.
         """
-        once, cubes = weights.once[pairs], weights.cubes[pairs]
         self._covariance += grade.apart.gram(grade.squares)
         self._usual += grade.utility.sums(rows.factor * grade.share)
         for side, sign in enumerate((1.0, -1.0)):
             one = _one_side(grade.apart, sign)
-            self._mean[side] += one.sums(rows.factor * once * grade.share)
+            self._mean[side] += one.sums(rows.factor * counted.once * grade.share)
             self._squares[side] += one.sums(rows.factor * grade.squares, power=2)
-            self._cubes[side] += one.cubes(cubes * grade.share)
+            self._cubes[side] += one.cubes(counted.cubes * grade.share)
+        if counted.untold is not None:
+            spread, once, cubes = counted.untold * grade.share
+            self._covariance += grade.utility.gram(spread)
+            self._mean[0] += grade.utility.sums(rows.factor * once)
+            self._squares[0] += grade.utility.sums(rows.factor * spread, power=2)
+            self._cubes[0] += grade.utility.cubes(cubes)
         if left is not None:
             self._of_left += replace(grade.apart, factor=left.factor).gram(grade.share)
             better = replace(_one_side(grade.apart, 1.0), factor=left.factor)
-            self._better.append((better, np.broadcast_to(grade.share, (3, len(pairs)))))
+            self._better.append((better, np.broadcast_to(grade.share, (3, len(grade.share)))))
 
     def unseen(self, doubt: FloatArray, left: Rows | None) -> Unseen:
         """Put them together."""

@@ -17,9 +17,10 @@ from ...arrays import (
     frozen,
 )
 from ...data.kept import kept
+from ...measures.kinds import MAX_GRADE
 from ...sampling.goals import absolute, effective_weights, goal_weights
-from .grades import LEAST_CHANCE, Features, LearnedGrades, grade_levels
-from .run_utilities import added_by_grade, expected_entries, shares_of_grades
+from .grades import Features, LearnedGrades, grade_levels
+from .run_utilities import added_by_grade, expected_entries, possible_shares
 from .topic_choice import TopicChoice, choice_of
 from .weights import Known, ratio_weights
 
@@ -92,7 +93,8 @@ class AdaptiveFrame:
     @cached_property
     def features(self) -> Features:
         """What the model learns from, of all pairs."""
-        work = lambda: Features.of(self.pool, self.predicted)  # noqa: E731
+        scores = self.design.measure.family == "prediction"
+        work = lambda: Features.of(self.pool, self.predicted, scores=scores)  # noqa: E731
         return kept(self.pool.kept, "features", self._learned_from, work, most=MOST_KEPT)
 
     @cached_property
@@ -107,11 +109,14 @@ class AdaptiveFrame:
 
     @cached_property
     def _learned_from(self) -> Hashable:
-        return None if self.predicted is None else array_digest(self.predicted)
+        predicted = None if self.predicted is None else array_digest(self.predicted)
+        return predicted, self.design.measure.family == "prediction"
 
     @cached_property
     def levels(self) -> IntArray:
-        """The grades whose reach is modeled."""
+        """The grades whose reach is modeled: all, where errors of one of them are no others'."""
+        if self.design.measure.family == "prediction":
+            return grade_levels(self.max_grade, most=MAX_GRADE)
         return grade_levels(self.max_grade)
 
     @cached_property
@@ -179,22 +184,28 @@ class AdaptiveFrame:
         every[:, self.at] = reached
         return every
 
-    def _spread_by_run(self, reached: FloatArray, goal: Goal, race: Race | None) -> FloatArray:
-        """How far a goal may be off for each pair: a root of a quadratic form, (n,).
+    def _spread_by_run(
+        self, reached: FloatArray, goal: Goal, race: Race | None, part: float
+    ) -> FloatArray:
+        """As `spread_by_run`, (n,); `reached` of the pairs that can be drawn."""
+        shares = possible_shares(self._of_every(reached))
+        return self._per_cost(self.spread_by_run(shares, goal, race, part)[self.at])
 
-        That of the goal (`effective_weights`), of the covariance over runs that w_ij u_ij has over
-        the grades of a pair. Every grade has a share, so that no pair which may count is out of
-        reach, whatever the model says.
+    def spread_by_run(
+        self, shares: FloatArray, goal: Goal, race: Race | None, part: float
+    ) -> FloatArray:
+        """How far a goal may be off for each pair: a root of a quadratic form, (N,).
+
+        That of the goal (`effective_weights`), of what w_ij u_ij has over the grades of a pair,
+        with shares, (L + 1, N), less a part of its mean: with all of it the covariance over runs.
         """
-        shares = np.maximum(shares_of_grades(self._of_every(reached)), LEAST_CHANCE)
-        shares /= shares.sum(axis=0)
         added = added_by_grade(self.pool, self.design.measure, self.levels)
-        mean = expected_entries(self.pool, added, shares)
+        mean = part * expected_entries(self.pool, added, shares)
         variance, square = np.zeros((2, len(self.pool)))
         for share, of_grade in zip(shares, added, strict=True):
             variance += share * goal_weights(self.pool, goal, of_grade - mean, race) ** 2
             square += share * goal_weights(self.pool, goal, of_grade, race) ** 2
-        return self._per_cost(np.sqrt(np.maximum(variance, LEAST_VARIANCE * square))[self.at])
+        return np.asarray(np.sqrt(np.maximum(variance, LEAST_VARIANCE * square)))
 
     def _finds(self, model: LearnedGrades) -> Finds | None:
         """What sizes hang on besides the model, where the measure is a ratio."""
@@ -253,6 +264,10 @@ class AdaptiveFrame:
         total = float((size * left).sum())
         if not total > 0.0:
             return self.design.size[self.at]
+        if model.scoring is not None:
+            own, of_sizes = self.design.size[self.at], model.scoring.of_sizes
+            planned = (1.0 - of_sizes) * (own / float((own * left).sum()))
+            size, total = of_sizes * (size / total) + planned, 1.0
         floor, share = self.design.floor, self.design.for_all_runs
         floored = (1.0 - floor) * (size / total) + (floor - share) / float(left.sum())
         if share == 0.0:
@@ -309,7 +324,8 @@ class AdaptiveFrame:
     ) -> FloatArray:
         reached, found = self.reached(model), self._finds(model)
         if self.design.measure.is_by_run:
-            size = self._spread_by_run(reached, goal, race)
+            part = 1.0 if model.scoring is None else model.part
+            size = self._spread_by_run(reached, goal, race, part)
         else:
             mean, square = self.moments(self.design.measure, reached)
             variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)

@@ -28,12 +28,14 @@ Decline
     times how high the pair stands are a feature, too. Without it the model expects relevant
     documents far down in just those topics where one more would move a ratio most.
 
-Where two documents are compared, the features are those of `comparing`, as many.
+Where scores of runs are predictions, log-odds begin where these say (`scoring`). Where two
+documents are compared, the features are those of `comparing`, as many.
 
 Predictions enter as features, never as labels: what they are worth is learned. Useless ones would
 have coefficients near 0 and not of 0, by chance, and chances of pairs would follow them: with 250
 judgments that cost 1 to 3 % of the error. So predictions have coefficients only where these lower
-twice the loss by more than `LEAST_TOLD` for each of their columns: as chance does on average.
+twice the loss by more than `logistic.LEAST_TOLD` for each of their columns: as chance does on
+average.
 """
 
 from __future__ import annotations
@@ -55,14 +57,19 @@ from ...arrays import (
     frozen,
 )
 from ...data.pool_ranks import best_rank, number_of_runs
+from .columns import (
+    by_topic_and_run,
+    numbers_of_predicted,
+    reciprocal_ranks,
+)
 from .comparing import documents_of_two, numbers_of_two, told_by_comparisons
 from .finds import Finds
-from .logistic import RidgeLogistic
+from .logistic import LevelFits
+from .scoring import Scores, fit_scores, standardized
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ...data.pool import Pool
+    from .scoring import Scoring
 
 RIDGE, TOPIC_RIDGE, RUN_RIDGE = 1.0, 2.0, 5.0
 HALVED = 100.0  # judged pairs of a topic, on average, that halve the penalty of topics
@@ -75,17 +82,16 @@ LEAST_CHANCE = 1e-4
 AS_USUAL = 5.0  # neighbors that count as if they were as all judged pairs are
 HIGH = 2  # the column of how high a pair stands, in reciprocal ranks
 OF_LISTS = 4  # columns that lists of runs tell, and 1; others are of predictions
-LEAST_TOLD = 1.0
 OF_FINDS = 2  # features that tell what was found: neighbors and decline, the last of a model
 
 
-def grade_levels(max_grade: int) -> IntArray:
+def grade_levels(max_grade: int, *, most: int = MOST_LEVELS) -> IntArray:
     """Return the grades whose reach is modeled: all above 0, or some that are evenly spaced.
 
     >>> grade_levels(3).tolist(), grade_levels(10).tolist()
     ([1, 2, 3], [1, 3, 6, 8, 10])
     """
-    number = min(max_grade, MOST_LEVELS)
+    number = min(max_grade, most)
     return np.unique(np.round(np.linspace(1, max_grade, number)).astype(np.int64))
 
 
@@ -109,6 +115,8 @@ class Features:
     documents : ndarray of int64, shape (n, 2), or None
         Which two are compared, in a pool of preferences: runs then have 1 where they rank the
         first above the second, else -1.
+    scored : Scores or None
+        The scores of runs, where these are predictions.
     """
 
     pool: Pool
@@ -118,24 +126,31 @@ class Features:
     pair: IntArray
     likeness: SparseMatrix
     documents: IntArray | None = None
+    scored: Scores | None = None
 
     @classmethod
-    def of(cls, pool: Pool, predicted: FloatArray | None = None) -> Features:
-        """Return those of a pool; `predicted` has a column of grades, (N, S), NaN for none."""
-        one, reciprocal = np.ones(len(pool)), _reciprocal_ranks(pool)
+    def of(
+        cls, pool: Pool, predicted: FloatArray | None = None, *, scores: bool = False
+    ) -> Features:
+        """Return those of a pool; `predicted` has a column of grades, (N, S), NaN for none.
+
+        With `scores` those of the runs are predictions.
+        """
+        one, reciprocal = np.ones(len(pool)), reciprocal_ranks(pool)
         of_two = pool.is_of_preferences
         numbers = numbers_of_two(pool) if of_two else _numbers(pool, reciprocal)
         for grades in () if predicted is None else predicted.T:
-            numbers += _of_predicted(grades)
-        columns = frozen(np.stack([one, *map(_standardized, numbers)], axis=1))
+            numbers += numbers_of_predicted(grades)
+        columns = frozen(np.stack([one, *map(standardized, numbers)], axis=1))
         said = pool.predictions if of_two else np.ones(len(pool.run))
         runs = pool.by_pair(said.astype(np.int8))
         of_entries = np.repeat(reciprocal, np.diff(pool.indptr))
         likeness = np.sqrt(1.0 / (pool.rank * of_entries)).astype(np.float32)
         every = np.arange(len(pool))
-        alike = _by_topic_and_run(pool, likeness)
+        alike = by_topic_and_run(pool, likeness)
         documents = frozen(documents_of_two(pool)) if of_two else None
-        return cls(pool, columns, pool.topic, runs, every, alike, documents)
+        scored = Scores.of(pool) if scores else None
+        return cls(pool, columns, pool.topic, runs, every, alike, documents, scored)
 
     def of_pairs(self, pairs: IntArray) -> Features:
         """Return those of n pairs, ascending."""
@@ -144,7 +159,7 @@ class Features:
         columns, topic = frozen(self.columns[pairs]), frozen(self.topic[pairs])
         documents = None if self.documents is None else frozen(self.documents[pairs])
         given = columns, topic, self.runs[pairs], frozen(pairs), self.likeness[pairs], documents
-        return Features(self.pool, *given)
+        return Features(self.pool, *given, self.scored and self.scored.of_pairs(pairs))
 
     @property
     def parameters(self) -> int:
@@ -230,14 +245,6 @@ def _odds(counted: FloatArray, finds: Finds) -> FloatArray:
     return np.asarray(np.log((relevant + AS_USUAL * rate) / others) - special.logit(rate))
 
 
-def _by_topic_and_run(pool: Pool, entries: NDArray[np.float32]) -> SparseMatrix:
-    """A row for each pair, and a column for each topic and run."""
-    shape = len(pool), len(pool.topics) * len(pool.runs)
-    narrow = sparse.get_index_dtype(maxval=max(shape[1], len(entries)))
-    place = pool.entry_cell.astype(narrow), pool.indptr.astype(narrow)
-    return sparse.csr_array((entries, *place), shape=shape)
-
-
 def _numbers(pool: Pool, reciprocal: FloatArray) -> list[FloatArray]:
     """How many runs return each pair, and how high."""
     return [
@@ -245,36 +252,6 @@ def _numbers(pool: Pool, reciprocal: FloatArray) -> list[FloatArray]:
         np.log(np.maximum(reciprocal, 1e-9)),
         np.log(np.asarray(best_rank(pool), dtype=np.float64)),
     ]
-
-
-def _reciprocal_ranks(pool: Pool) -> FloatArray:
-    total = pool.by_pair(1.0 / pool.rank) @ np.ones(len(pool.runs))
-    return np.asarray(total, dtype=np.float64)
-
-
-def _of_predicted(grades: FloatArray) -> list[FloatArray]:
-    """A grade, and by its order how rare one as high is; where nothing is predicted, the mean."""
-    known = ~np.isnan(grades)
-    if not known.any():
-        return []
-    ordered = np.sort(grades[known])
-    below = np.searchsorted(ordered, grades[known], side="left")
-    rare = -np.log(1.0 - below / (len(ordered) + 1.0))
-    columns = []
-    for numbers in (grades[known], rare):
-        column = np.full(len(grades), numbers.mean())
-        column[known] = numbers
-        columns.append(column)
-    return columns if known.all() else [*columns, known.astype(np.float64)]
-
-
-def _standardized(numbers: FloatArray) -> FloatArray:
-    largest = float(np.abs(numbers).max(initial=0.0)) or 1.0
-    scaled = numbers / largest  # squares of what is next to infinite are not
-    spread = float(scaled.std())
-    if not spread > 1e-12:
-        return np.zeros_like(scaled)
-    return np.asarray((scaled - scaled.mean()) / spread, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,23 +266,39 @@ class LearnedGrades:
     levels: IntArray
     coefficients: FloatArray
     found: Finds | None = None
+    scoring: Scoring | None = None
 
     def reach(self, features: Features) -> FloatArray:
         """Return the expected share of judgments of each pair with at least each level, (L, n).
 
-        Never rising from one level to the next.
+        Never rising from one level to the next. All judged pairs must be among the n pairs.
         """
-        reached = np.empty((len(self.levels), len(features.topic)))
-        told = self._told_by_finds(features)
+        return self.reach_of(features, features)
+
+    def reach_of(self, some: Features, among: Features) -> FloatArray:
+        """Return the same of some of the n pairs."""
+        told = self._told_by_finds(some, among)
+        reached = np.zeros((len(self.levels), len(some.topic)))
+        if self.scoring is not None and some.scored is not None:
+            reached += self.scoring.log_odds(some.scored, self.levels)
         for level, coefficients in enumerate(self.coefficients):
-            scores = features.scores(coefficients)
-            for column, weight in zip(told.T, coefficients[features.parameters :], strict=False):
+            scores = some.scores(coefficients)
+            for column, weight in zip(told.T, coefficients[some.parameters :], strict=False):
                 scores += weight * column
-            reached[level] = special.expit(scores)
+            reached[level] = special.expit(scores + reached[level])
         np.clip(reached, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=reached)
         for lower, higher in pairwise(reached):
             np.minimum(lower, higher, out=higher)
         return reached
+
+    @property
+    def part(self) -> float:
+        """The share of what it predicts of runs' utilities that estimates take off.
+
+        All of preferences between documents; of errors of scores as far as it was found to be
+        right (`trust`), and nothing where nobody looked, as the measure of the round is another.
+        """
+        return 0.0 if self.scoring is None else self.scoring.part
 
     @property
     def content(self) -> list[FloatArray | IntArray]:
@@ -314,24 +307,27 @@ class LearnedGrades:
         of_finds: list[FloatArray | IntArray] = []
         if found is not None:
             of_finds = [found.judged, found.pair, found.reach]
-        return [self.levels, self.coefficients, *of_finds]
+        of_scores = [] if self.scoring is None else [self.scoring.numbers]
+        return [self.levels, self.coefficients, *of_finds, *of_scores]
 
     @property
     def digests(self) -> tuple[bytes, ...]:
         """What it is found by."""
         of_finds = () if self.found is None else self.found.digests
-        return array_digest(self.levels), array_digest(self.coefficients), *of_finds
+        of_scores = () if self.scoring is None else (array_digest(self.scoring.numbers),)
+        own = array_digest(self.levels), array_digest(self.coefficients)
+        return *own, *of_finds, *of_scores
 
     def knows_neighbors(self, features: Features) -> bool:
         """Whether it looks at neighbors."""
         return bool(self.coefficients.shape[1] > features.parameters)
 
-    def _told_by_finds(self, features: Features) -> FloatArray:
+    def _told_by_finds(self, some: Features, among: Features) -> FloatArray:
         """The features of what was found that have coefficients, (n, 0 to OF_FINDS)."""
-        looked_at = self.coefficients.shape[1] - features.parameters
+        looked_at = self.coefficients.shape[1] - some.parameters
         if self.found is None or not looked_at:
-            return np.zeros((len(features.topic), 0))
-        return features.of_finds(self.found)[:, :looked_at]
+            return np.zeros((len(some.topic), 0))
+        return among.of_finds_of(some, self.found)[:, :looked_at]
 
 
 def fit_grades(
@@ -341,6 +337,7 @@ def fit_grades(
     *,
     levels: IntArray,
     before: LearnedGrades | None = None,
+    as_before: bool = False,
 ) -> LearnedGrades | None:
     """Fit the model to judged pairs.
 
@@ -353,6 +350,8 @@ def fit_grades(
     levels : ndarray of int64, shape (L,)
     before : LearnedGrades, optional
         Of fewer judgments: where to begin, which saves time and moves nothing.
+    as_before : bool
+        Scores have a part if they had one then. Otherwise they have if the loss is less with it.
 
     Returns
     -------
@@ -366,32 +365,15 @@ def fit_grades(
     some, finds = features.of_pairs(pairs[::every]), Finds.of(pairs, reached)
     told = sparse.csr_array(features.of_finds_of(some, finds))
     rows = sparse.csr_array(sparse.hstack([some.matrix(), told]))
-    starts = _begin(before, reached[::every], rows.shape[1])
-    ridge, of_predictions = features.ridge(judged), np.arange(OF_LISTS, features.columns.shape[1])
-    fitted = [
-        _fit(RidgeLogistic(rows, shares, ridge), start, of_predictions)
-        for shares, start in zip(reached[::every].T, starts, strict=True)
-    ]
-    return LearnedGrades(levels, frozen(np.round(np.stack(fitted), DECIMALS)), finds)
-
-
-def _fit(asked: RidgeLogistic, start: FloatArray, doubted: IntArray) -> FloatArray:
-    """The coefficients, (p,): 0 of doubted features, unless these tell enough together."""
-    if not len(doubted):
-        return asked.fit(start)
-    trusted = np.delete(np.arange(len(start)), doubted)
-    without = np.zeros_like(start)
-    without[trusted] = asked.of(trusted).fit(start[trusted])
-    with_all = asked.fit(without)
-    gained = 2.0 * (asked.loss(without) - asked.loss(with_all))
-    return with_all if gained > LEAST_TOLD * len(doubted) else without
-
-
-def _begin(before: LearnedGrades | None, reached: FloatArray, parameters: int) -> FloatArray:
-    """Where fits begin, (L, parameters): at the usual share of each level, unless more is known."""
-    if before is None:
-        start = np.zeros((reached.shape[1], parameters))
-        start[:, 0] = special.logit((reached.sum(axis=0) + 0.5) / (len(reached) + 1.0))
-        return start
-    missing = parameters - before.coefficients.shape[1]
-    return np.pad(before.coefficients, ((0, 0), (0, missing)))
+    of_predictions = np.arange(OF_LISTS, features.columns.shape[1])
+    asked = LevelFits(rows, reached[::every], features.ridge(judged), of_predictions)
+    start = None if before is None else before.coefficients
+    if some.scored is None:
+        scoring, fitted = None, asked.fit(start).fitted
+    else:
+        grades = asked.reached @ np.diff(levels, prepend=0).astype(np.float64)
+        told_by_scores = fit_scores(some.scored, grades, levels)
+        earlier = None if before is None else before.scoring
+        scoring, fitted = asked.fit_scored(*told_by_scores, start, earlier, as_told=as_before)
+    coefficients = frozen(np.round(np.stack(fitted), DECIMALS))
+    return LearnedGrades(levels, coefficients, finds, scoring)

@@ -1,4 +1,7 @@
-"""Logistic ridge regression of shares on sparse features, until rounding is all that is left."""
+"""Logistic ridge regression of shares on sparse features, until rounding is all that is left.
+
+One for each level of the model of `grades`; with and without what scores of runs tell (`scoring`).
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...arrays import FloatArray, IntArray, SparseMatrix
+    from .scoring import Scoring
 
 MOST_STEPS, MOST_HALVED = 50, 30
 LAST_STEP = 1e-6  # of a coefficient; what is left of the error after it is about its square
 INEXACT = 0.1  # share of the slope that a step may leave, at most
 ROUNDING = 1e-12  # of a loss
+LEAST_TOLD = 1.0  # of twice a loss, for each feature that is doubted
 # Pairs that stand for all where steps are scaled, and features up to which they are by a matrix.
 ENOUGH_PAIRS, MOST_FEATURES = 2048, 1024
 
@@ -37,11 +42,14 @@ class RidgeLogistic:
         Between 0 and 1.
     ridge : ndarray of float64, shape (p,)
         By how much each coefficient is shrunk, positive.
+    offset : ndarray of float64, shape (n,), or None
+        Where log-odds begin, if not at 0.
     """
 
     rows: SparseMatrix
     shares: FloatArray
     ridge: FloatArray
+    offset: FloatArray | None = None
 
     def fit(self, start: FloatArray) -> FloatArray:
         """Return the coefficients that fit best, shape (p,): one minimum, wherever one starts.
@@ -63,7 +71,7 @@ class RidgeLogistic:
 
     def of(self, some: IntArray) -> RidgeLogistic:
         """The regression on some of the features."""
-        return RidgeLogistic(self.rows[:, some], self.shares, self.ridge[some])
+        return RidgeLogistic(self.rows[:, some], self.shares, self.ridge[some], self.offset)
 
     def loss(self, coefficients: FloatArray) -> float:
         """What `fit` makes least: minus the logarithm of the likelihood, and half the penalty."""
@@ -112,6 +120,8 @@ class _Place:
     def __init__(self, asked: RidgeLogistic, coefficients: FloatArray) -> None:
         self.asked, self.coefficients = asked, coefficients
         scores = asked.rows @ coefficients
+        if asked.offset is not None:
+            scores += asked.offset
         self._shrunk, self._expected = asked.ridge * coefficients, special.expit(scores)
         misfit = np.logaddexp(0.0, scores) - asked.shares * scores
         self.loss = float(misfit.sum() + 0.5 * (coefficients @ self._shrunk))
@@ -139,3 +149,94 @@ class _Place:
             M=LinearOperator(shape, matvec=scaled, dtype=np.float64),
         )
         return np.asarray(step, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLevels:
+    """Coefficients of all levels, (p,) each, and what they were asked for."""
+
+    asked: list[RidgeLogistic]
+    fitted: list[FloatArray]
+
+    @property
+    def loss(self) -> float:
+        """The sum of what fits make least."""
+        return float(sum(map(RidgeLogistic.loss, self.asked, self.fitted)))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelFits:
+    """What the fits of all levels share.
+
+    Attributes
+    ----------
+    rows : csr_array of float64, shape (n, p)
+        Features of judged pairs.
+    reached : ndarray of float64, shape (n, L)
+        Share of their judgments that reach each level.
+    ridge : ndarray of float64, shape (p,)
+    doubted : ndarray of int64
+        Features that have coefficients only where they tell enough together.
+    """
+
+    rows: SparseMatrix
+    reached: FloatArray
+    ridge: FloatArray
+    doubted: IntArray
+
+    def fit(self, before: FloatArray | None, offset: FloatArray | None = None) -> FittedLevels:
+        """Fit all levels, from coefficients before, (L, q). Log-odds have an offset, (L, n)."""
+        starts = _begin(before, self.reached, self.rows.shape[1], usual=offset is None)
+        asked = [
+            RidgeLogistic(self.rows, shares, self.ridge, None if offset is None else offset[level])
+            for level, shares in enumerate(self.reached.T)
+        ]
+        every = zip(asked, starts, strict=True)
+        fitted = [_fit(each, start, self.doubted) for each, start in every]
+        return FittedLevels(asked, fitted)
+
+    def fit_scored(
+        self,
+        scoring: Scoring,
+        offset: FloatArray,
+        before: FloatArray | None,
+        told: Scoring | None,
+        *,
+        as_told: bool,
+    ) -> tuple[Scoring, list[FloatArray]]:
+        """Fit them as well where scores say log-odds begin, (L, n), and take what fits better.
+
+        `told` is what was taken before, and with `as_told` is taken again.
+        """
+        tried = []
+        for each, begin in ((scoring.silent(), None), (scoring, offset)):
+            alike = told is not None and told.tells == each.tells
+            if alike or not as_told:
+                tried.append((each, self.fit(before if alike else None, begin)))
+        taken, best = min(tried, key=lambda one: one[1].loss)
+        return taken, best.fitted
+
+
+def _fit(asked: RidgeLogistic, start: FloatArray, doubted: IntArray) -> FloatArray:
+    """The coefficients, (p,): 0 of doubted features, unless these tell enough together."""
+    if not len(doubted):
+        return asked.fit(start)
+    trusted = np.delete(np.arange(len(start)), doubted)
+    without = np.zeros_like(start)
+    without[trusted] = asked.of(trusted).fit(start[trusted])
+    with_all = asked.fit(without)
+    gained = 2.0 * (asked.loss(without) - asked.loss(with_all))
+    return with_all if gained > LEAST_TOLD * len(doubted) else without
+
+
+def _begin(
+    before: FloatArray | None, reached: FloatArray, parameters: int, *, usual: bool
+) -> FloatArray:
+    """Where fits begin, (L, parameters): at the usual share of each level, unless more is known."""
+    if before is None:
+        start = np.zeros((reached.shape[1], parameters))
+        if usual:
+            start[:, 0] = special.logit((reached.sum(axis=0) + 0.5) / (len(reached) + 1.0))
+        return start
+    missing = parameters - before.shape[1]
+    return np.pad(before, ((0, 0), (0, missing)))

@@ -31,6 +31,7 @@ from .sampling import (
     reached,
 )
 from .state import AdaptiveError, AdaptivePlan, AdaptiveState, standing_after
+from .trust import trusted
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
@@ -259,7 +260,10 @@ class AdaptiveRound(DrawnRound):
         )
         shares = np.stack(list(columns), axis=1)
         before = self.sample.steps[-1].model if self.sample.steps else None
-        return fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
+        model = fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
+        if model is None or model.scoring is None:
+            return model
+        return trusted(model, model.scoring, frame, self.sample, shares, rows)
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.

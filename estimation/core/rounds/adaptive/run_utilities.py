@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...measures.table import Measure
 
+LEAST_SHARE = 1e-4
+
 
 def shares_of_grades(reached: FloatArray) -> FloatArray:
     """Return the share of 0 and of each level, (L + 1, n), from what reaches each level, (L, n).
@@ -20,6 +22,16 @@ def shares_of_grades(reached: FloatArray) -> FloatArray:
     """
     none = np.zeros((1, reached.shape[1]))
     return np.asarray(-np.diff(np.concatenate([none + 1.0, reached, none]), axis=0))
+
+
+def possible_shares(reached: FloatArray) -> FloatArray:
+    """Return the same with a share of every grade.
+
+    So no pair which may count is out of reach, whatever a model says.
+    """
+    shares = np.maximum(shares_of_grades(reached), LEAST_SHARE)
+    shares /= shares.sum(axis=0)
+    return shares
 
 
 def added_by_grade(pool: Pool, measure: Measure, levels: IntArray) -> list[FloatArray]:

@@ -19,6 +19,7 @@ from .frame import AdaptiveFrame
 from .grades import LearnedGrades
 from .past import PAST_ARRAYS, Past
 from .sampling import AdaptiveStep, DrawnBatch, Openness, after, passed_batch
+from .scoring import Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from ...sampling.goals import Goal
     from .batch_weights import Weighed
 
-FAMILIES = "gain", "ratio", "preference"  # of measures that rounds are planned for and estimated
+FAMILIES = "gain", "ratio", "preference", "prediction"  # of measures that rounds estimate
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
-OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
+OF_MODELS = "levels", "coefficients", "found", "reach", "scoring"  # what a batch was planned by
 OF_RACES = "leader", "priority"
 MOST_WALKED = 9_000_000  # pairs of all batches, of which sizes are kept: ten of 900 000, 81 MB
 NOTHING_FOUND = Finds(np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
@@ -87,6 +88,8 @@ class AdaptivePlan(FactSheet):
                 raise AdaptiveError(f"Adaptive rounds do not estimate {measure}.")
             if self.topic_minimum > 1.0 and measure.family == "ratio":
                 raise AdaptiveError(f"Adaptive rounds by topics do not estimate {measure}.")
+            if self.past is not None and measure.is_by_run:
+                raise AdaptiveError(f"Adaptive rounds do not top up what is judged for {measure}.")
         if not 0.0 <= self.topic_minimum <= MOST_TOGETHER:
             message = f"topic_minimum must be from 0 to {MOST_TOGETHER}"
             raise AdaptiveError(f"{message}, not {self.topic_minimum!r}")
@@ -94,8 +97,6 @@ class AdaptivePlan(FactSheet):
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:
                 raise AdaptiveError(f"{name} must be one per pair, {pairs}, not {len(numbers)}")
-        if self.past is not None and self.measure.is_by_run:
-            raise AdaptiveError(f"Adaptive rounds do not top up what is judged for {self.measure}.")
         if self.past is not None and self.design.eligible[self.past.judged].any():
             raise AdaptiveError("a pair that was judged before cannot be drawn: its size must be 0")
 
@@ -287,6 +288,8 @@ class AdaptiveState:
                     changes = step.model.found.since(before)
                     arrays[f"found {number}"], arrays[f"reach {number}"] = changes
                     before = step.model.found
+                if step.model.scoring is not None:
+                    arrays[f"scoring {number}"] = step.model.scoring.numbers
             if step.race is not None:
                 arrays[f"leader {number}"] = np.array([step.race.leader])
                 arrays[f"priority {number}"] = step.race.priority
@@ -316,16 +319,15 @@ def with_judged(
 ) -> tuple[AdaptiveStep, ...]:
     """Tell models that know what was found which pairs were judged: those of batches before."""
     return tuple(
-        step
-        if step.model is None
-        else replace(step, model=_knowing(step.model, pair[batch < each]))
+        replace(step, model=_knowing(step.model, pair[batch < each]))
         for each, step in enumerate(steps, start=1)
     )
 
 
-def _knowing(model: LearnedGrades, judged: IntArray) -> LearnedGrades:
-    found = model.found
-    return model if found is None else replace(model, found=replace(found, judged=frozen(judged)))
+def _knowing(model: LearnedGrades | None, judged: IntArray) -> LearnedGrades | None:
+    if model is None or model.found is None:
+        return model
+    return replace(model, found=replace(model.found, judged=frozen(judged)))
 
 
 def _models(
@@ -335,14 +337,16 @@ def _models(
     earlier versions stored all of them with every batch."""
     before = NOTHING_FOUND
     for number in numbers:
-        levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
+        found = [arrays.get(f"{kind} {number}") for kind in OF_MODELS]
+        levels, coefficients, pair, reach, told = found
         if levels is None or coefficients is None:
             yield None
         elif pair is None or reach is None:
             yield LearnedGrades(levels, coefficients)
         else:
             before = (before if changes else NOTHING_FOUND).with_changes(pair, reach)
-            yield LearnedGrades(levels, coefficients, before)
+            scoring = None if told is None else Scoring.of(told)
+            yield LearnedGrades(levels, coefficients, before, scoring)
 
 
 def _race(arrays: dict[str, Any], number: int) -> Race | None:
