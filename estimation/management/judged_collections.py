@@ -49,9 +49,9 @@ class JudgedCollection:
         """The best grade of the qrels, at least 1."""
         return max(1, *self.grades.values())
 
-    def pool(self, *, depth: int) -> Pool:
-        """Pool the top of all runs."""
-        return build_pool(self.topics, self.runs, depth=depth)
+    def pool(self, *, depth: int, scores: bool = False) -> Pool:
+        """Pool the top of all runs, with their scores or without."""
+        return build_pool(self.topics, self.runs, depth=depth, scores=scores)
 
     def only(self, tags: Sequence[str]) -> "JudgedCollection":
         """Keep some runs, as if there had been no others: the topics are those that they answer."""

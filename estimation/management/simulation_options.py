@@ -10,7 +10,7 @@ from typing import Any, cast
 from django.core.management.base import CommandError
 
 from estimation.core.arrays import nearest
-from estimation.core.measures.kinds import KINDS, MeasureError
+from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.stopping import StoppingRule
 from estimation.core.sampling import goals
@@ -70,8 +70,8 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
     if options["baseline"] and "baseline" not in kinds:
         raise CommandError(f"--baseline {options['baseline']} is for --goal baseline only.")
     prior, predicted = _prior(str(options["prior"]), options["predictions"])
-    if measure.family == "preference":
-        prior = _prior_of_two(prior, measure, predicted)
+    if measure.is_by_run:
+        prior = _prior_by_run(prior, measure, predicted)
     rule = options["prior_rule"] and _name("--prior-rule", options["prior_rule"], RULES)
     labels = _whole("--labels-per-pair", options["labels_per_pair"])
     interval = _interval(options["interval"], measure)
@@ -180,10 +180,6 @@ def _measure(text: str, log_base: str | None, gain: str | None) -> Measure:
         measure = parse_measure(text)
     except MeasureError as error:
         raise CommandError(f"--measure {text!r}: {error}.") from None
-    if not methods_for(measure):
-        examples = (kind.example for kind in KINDS.values())
-        able = [example for example in examples if methods_for(parse_measure(example))]
-        raise CommandError(f"--measure {measure} is estimated by no method; try {', '.join(able)}.")
     measure = _varied(measure, text, "--log-base", log_base, tuple(LOGARITHMS), _with_logarithm)
     return _varied(measure, text, "--gain", gain, GAINS, _with_gain)
 
@@ -303,9 +299,9 @@ def _prior(text: str, predictions: Sequence[str]) -> tuple[str, tuple[Path, ...]
     return kind, tuple(map(Path, predictions))
 
 
-def _prior_of_two(prior: str, measure: Measure, predicted: Sequence[Path]) -> str:
-    """Nothing is believed of two documents; predicted grades are of single ones."""
-    if predicted:
+def _prior_by_run(prior: str, measure: Measure, predicted: Sequence[Path]) -> str:
+    """How much a pair matters is known from the runs; predicted grades are of single documents."""
+    if predicted and measure.family == "preference":
         raise CommandError(f"--predictions are of single documents; {measure} compares two.")
     if prior not in ("rank", "constant"):
         raise CommandError(f"--prior must be constant for {measure}, not {prior!r}.")

@@ -1,6 +1,7 @@
 """Files that commands read whole: the first error in one ends the command."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,4 +52,4 @@ def read_runs(
 
 def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None:
     run = read_run(file, problems)
-    return (run.tag, run.lists) if run else None
+    return (run.tag, replace(run.lists, scores=run.scores)) if run else None

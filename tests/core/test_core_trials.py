@@ -10,6 +10,7 @@ from scipy import stats
 from estimation.core.arrays import FloatArray
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import PoolError
+from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
@@ -463,9 +464,9 @@ def test_a_method_without_an_estimator(
         prepare(replace(setting, measure=parse_measure(measure)), method)
 
 
-def test_a_measure_of_no_method(setting: Setting) -> None:
-    with pytest.raises(TrialError, match="does not estimate MAE; and neither does any other"):
-        prepare(replace(setting, measure=parse_measure("MAE")), "iid")
+def test_errors_of_scores_need_scores(setting: Setting) -> None:
+    with pytest.raises(MeasureError, match="MAE needs the scores of the runs"):
+        prepare(replace(setting, measure=parse_measure("MAE"), prior="constant"), "iid")
 
 
 @pytest.mark.parametrize("method", ["uniform", "stratified", "active", "per-query", "query"])

@@ -269,7 +269,6 @@ METHOD_NAMES = (
     [
         (["--measure", "DCG"], None),
         (["--measure", "XYZ"], r"--measure 'XYZ': 'XYZ' is not a known measure; known are P@10,"),
-        (["--measure", "MAE"], r"--measure MAE is estimated by no method; try P@10, DCG@100,"),
         (["--measure", "P(rel=3)@5"], r"--measure P\(rel=3\)@5: No grade from 0 to 2 counts"),
         (["--goal", "best"], "--goal must be one of single, absolute, pair, .*, not 'best'"),
         (["--method", "magic"], f"--method must be one of {METHOD_NAMES}, mtf, mab, all, not 'm"),

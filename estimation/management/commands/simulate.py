@@ -231,12 +231,14 @@ class _Field:
 
     @classmethod
     def of(cls, plan: SimulationPlan, collection: JudgedCollection) -> "_Field":
-        pool, best = collection.pool(depth=plan.depth), collection.max_grade
+        scores, best = plan.measure.family == "prediction", collection.max_grade
+        pool = collection.pool(depth=plan.depth, scores=scores)
         grades, unjudged = grades_of(pool, collection.grades)
         if plan.measure.family == "preference":
             return cls._of_two(pool, collection, unjudged)
         try:
-            plan.measure.max_utility(best)
+            if not scores:
+                plan.measure.max_utility(best)
         except MeasureError as error:
             raise CommandError(f"--measure {plan.measure}: {error}.") from None
         read = [_predicted(pool, path, max_grade=best) for path in plan.predicted]

@@ -200,6 +200,7 @@ def _uncut(name: str, setting: Setting) -> Design:
         batch_size=budget if calibrate else -(-budget // setting.looks),
         method=name,  # type: ignore[arg-type]  # one that draws pairs
         rule=setting.rule,
+        max_grade=setting.max_grade,
     )
     if calibrate:
         design = _calibrated(design, setting.budget, looks=setting.looks)
@@ -413,7 +414,7 @@ def _without_verdicts(spread: Spread | None) -> tuple[Claims, ...]:
 
 
 def _by_design(measure: Measure) -> bool:
-    return measure.family in ("gain", "ratio", "preference")
+    return measure.family in ("gain", "ratio", "prediction", "preference")
 
 
 def _of_gains(measure: Measure) -> bool:
