@@ -242,13 +242,9 @@ class AdaptiveState:
         judged = frozen(np.zeros(0, dtype=np.int64)) if past is None else past.judged
         order = np.argsort(np.append(judged, self.pair), kind="stable")
         none = np.zeros(len(judged))
+        both = (judged, self.pair), (none, self.batch), (none + 1.0, self.chance)
         pair, batch, chance = (
-            frozen(np.append(before.astype(drawn.dtype), drawn)[order])
-            for before, drawn in (
-                (judged, self.pair),
-                (none, self.batch),
-                (none + 1.0, self.chance),
-            )
+            frozen(np.append(before.astype(drawn.dtype), drawn)[order]) for before, drawn in both
         )
         return AdaptiveState(self.seed, pair, batch, chance, with_judged(self.steps, pair, batch))
 
@@ -264,14 +260,8 @@ class AdaptiveState:
         if before.batches > self.batches:
             return False
         kept = self.batch <= before.batches
-        same = all(
-            np.array_equal(mine[kept], its)
-            for mine, its in (
-                (self.pair, before.pair),
-                (self.batch, before.batch),
-                (self.chance, before.chance),
-            )
-        )
+        both = (self.pair, before.pair), (self.batch, before.batch), (self.chance, before.chance)
+        same = all(np.array_equal(mine[kept], its) for mine, its in both)
         steps = zip(self.steps, before.steps, strict=False)
         return same and all(mine.is_as(its) for mine, its in steps)
 
