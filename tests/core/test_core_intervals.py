@@ -10,6 +10,7 @@ from estimation.core.inference.intervals import (
     degrees_of_freedom,
     difference_variances,
     student_intervals,
+    student_quantile,
     zero_limit,
 )
 from estimation.core.inference.multiplicity import holm
@@ -23,6 +24,18 @@ def test_student_interval_by_the_table() -> None:
     assert found.low == pytest.approx([5 - 2 * 2.228139, 5], abs=1e-5)
     assert found.high == pytest.approx([5 + 2 * 2.228139, 5], abs=1e-5)
     assert found.se.tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999, 1.0 - 1e-7])
+def test_quantiles_are_those_of_the_distribution(confidence: float) -> None:
+    """They are taken from a series, but for the few that are too far from it."""
+    freedom = np.concatenate([[1.0, 3.9, np.inf, 1e12], np.geomspace(1.0, 1e5, 396)])
+    found = student_quantile(freedom, confidence=confidence)
+    assert found == pytest.approx(stats.t.ppf(0.5 + confidence / 2.0, freedom), rel=1e-13)
+    square = student_quantile(freedom.reshape(20, 20), confidence=confidence)
+    assert square.ravel().tolist() == found.tolist()
+    alone = [student_quantile(each, confidence=confidence) for each in freedom[:50]]
+    assert np.array(alone).tolist() == found[:50].tolist()
 
 
 def test_intervals_refuse_numbers_out_of_range() -> None:

