@@ -201,6 +201,27 @@ def test_a_top_up_promises_what_was_played_from_its_labels(
         core.expected_precision(pool, plan)
 
 
+def test_a_top_up_that_is_too_small_to_be_played_counts_what_is_judged() -> None:
+    """Its own design has no size of judged pairs: every run was as if it could not be sampled."""
+    runs = {t: core.rank_scores(r) for t, r in runs_of(3).items()}
+    small = core.pool_runs(runs, depth=2)
+    judged = np.arange(0, len(small), 2)
+    left, labels = len(small) - len(judged), LabelRows(judged, judged % 3)
+    asked = {"measure": "DCG@5", "budget": 15, "batch_size": 5, "max_grade": 2}
+    adaptive, poisson = (
+        core.top_up(core.make_design(small, method=each, **asked), judged=judged)
+        for each in ("adaptive", "poisson")
+    )
+    ours = core.expected_precision(small, adaptive, max_grade=2, labels=labels)
+    theirs = core.expected_precision(small, poisson, max_grade=2)
+    np.testing.assert_allclose(ours.half_width, theirs.half_width, rtol=1e-12)
+    curve = core.precision_by_budget(
+        small, adaptive, budgets=[15, left], max_grade=2, labels=labels
+    )
+    np.testing.assert_allclose(curve.half_width[0], theirs.half_width, rtol=1e-12)
+    assert np.all(curve.half_width[1] == 0.0)
+
+
 def test_an_adaptive_round_of_one_batch_promises_what_its_design_does(pool: Pool) -> None:
     asked = {"measure": "DCG@5", "budget": 80, "batch_size": 80}
     adaptive = core.make_design(pool, method="adaptive", max_grade=2, **asked)

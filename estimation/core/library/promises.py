@@ -11,6 +11,7 @@ from ..arrays import kind_of
 from ..planning.learning import LearningProspects, learns
 from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
 from ..rounds.adaptive.state import AdaptivePlan
+from ..rounds.adaptive.top_ups import unlearned
 from ..sampling.designs import Design, DesignError
 from ..sampling.priors import Prior
 from ..tables import Columns, Tabled
@@ -155,10 +156,10 @@ def _played(
 def _believed(
     pool: Pool, design: AnyDesign, measure: Measure | str | None, max_grade: int
 ) -> tuple[Design, Measure, Prior]:
-    """The design, or that by which an adaptive round begins; the measure that is meant; and what
-    the design's prior believed, in the unit of the measure."""
+    """The design, or that of an adaptive round which learns nothing, with what was judged before;
+    the measure that is meant; and what the design's prior believed, in the unit of the measure."""
     check_pool(pool)
-    pairs = design.design if isinstance(design, AdaptivePlan) else design
+    pairs = unlearned(design) if isinstance(design, AdaptivePlan) else design
     if not isinstance(pairs, Design):
         told = f"not by {kind_of(pairs)}"
         raise DesignError(f"Half widths are promised by designs of pairs, {told}.")
