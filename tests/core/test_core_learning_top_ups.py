@@ -312,6 +312,20 @@ def test_a_round_that_goes_on_is_played_to_twice_its_budget() -> None:
     assert widths[-1] == 0.0
 
 
+def test_no_width_is_below_that_of_a_larger_budget() -> None:
+    """Nor where two budgets that were played came to the same one, or to a wider one by chance."""
+    pool, grades = simulated_pool()
+    found = prospects(pool, grown("alone", 60), grades)
+    nodes = found.played[0].budgets
+    wide = np.full_like(found.played[0].half_width[0], 0.3)
+    wide[len(nodes) // 2] = 0.2
+    played = tuple(replace(each, half_width=(wide,)) for each in found.played)
+    around = np.geomspace(nodes[0] / 2.0, found.whole, 200)
+    widths = replace(found, played=played).half_widths(DCG, around)[1]
+    assert np.all(np.diff(widths, axis=0) <= 1e-12)
+    assert widths[np.searchsorted(around, nodes[0])] == pytest.approx(0.3, rel=1e-9)
+
+
 def test_a_few_pairs_more_are_played_from_the_first_one_on() -> None:
     """Below the first line of the table, which then needs none before them."""
     pool, grades = simulated_pool()

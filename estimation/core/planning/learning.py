@@ -10,7 +10,7 @@ careful one.
 
 Half widths are those of the product's own intervals after the batches of the played rounds. Between
 these, before the first and after the last, they fall as those of the design alone would, but for a
-factor that changes by a power of the budget. Verdicts are those of `prospects`, by the
+factor that changes by a power of what the design leaves. Verdicts are those of `prospects`, by the
 covariances that the played rounds estimate, and by differences that are spread as there. A world
 that has its grades drawn once has them right to a few percent for sums of gains, and to a quarter
 for ratios of few finds, which is less than worlds differ by.
@@ -261,14 +261,15 @@ class LearningProspects:
     def _between(self, widths: FloatArray, budgets: FloatArray) -> FloatArray:
         """Widths, (m, c), at the budgets that were played, as they are at n others, (n, c).
 
-        No width is below that of a larger budget.
+        No width is below that of a larger budget: between two of these it is a power of what the
+        design alone would leave, which falls.
         """
         nodes = self.played[0].budgets
         falling = np.maximum.accumulate(widths[::-1], axis=0)[::-1]
         before, at = self._alone(nodes), self._alone(budgets)
         with np.errstate(divide="ignore"):
             times = np.log(falling / before[:, None])
-        places, logs = np.log(nodes), np.log(budgets)
+            places, logs = -np.log(before), -np.log(at)
         columns = [np.exp(np.interp(logs, places, each)) for each in times.T]
         known = np.isfinite(widths).all(axis=0)
         return np.where(known, at[:, None] * np.stack(columns, axis=1), np.inf)
