@@ -128,8 +128,9 @@ class Situation:
 
     @cached_property
     def others(self) -> LeftToOthers | None:
-        """What waits for labels of others, where enough people may judge."""
-        return None if self.row is None or self.few else left_to_others(self.row)
+        """What waits for labels of others, where enough people may judge: of the last round that
+        does, as an earlier one may still go on when the current one has ended."""
+        return None if self.few else next(filter(None, map(left_to_others, self._rounds)), None)
 
     @cached_property
     def awaited(self) -> int:

@@ -115,6 +115,24 @@ def test_one_person_of_two_is_not_handed_the_whole_budget(
 
 
 @pytest.mark.slow
+def test_an_earlier_round_that_waits_for_others_is_told_when_the_last_has_ended(
+    campaign: Campaign, organizer: Client
+) -> None:
+    first = drawn(campaign, labels=2)
+    last = evaluation.drawn(campaign, seed="last", extra_share=0.0, budget=30, batch_size=15)
+    judge_all(campaign, two_of(campaign)[0])
+    factories.run_due_jobs()
+    last.refresh_from_db()
+    assert last.state == Round.State.COMPLETE
+    waits = Situation(campaign).others
+    assert waits is not None
+    assert (waits.number, waits.batch) == (first.number, 1)
+    found = organizer.get(f"/api/campaigns/{campaign.slug}/overview/").json()
+    assert {"level": "warn", "text": waits.text} in found["attention"]
+    assert waits.text in text(organizer.get(address("campaign-home", campaign)))
+
+
+@pytest.mark.slow
 def test_a_pair_that_was_skipped_waits_for_others_too(campaign: Campaign) -> None:
     row, (one, _) = drawn(campaign, labels=2), two_of(campaign)
     held = assignments.claim_next(campaign=campaign, by=one)
