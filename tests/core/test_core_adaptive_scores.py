@@ -197,7 +197,7 @@ def test_a_part_that_follows_from_its_own_batch_would_be_biased(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measure", [ACCURACY, MSE], ids=str)
+@pytest.mark.parametrize("measure", bounded([ACCURACY], [ACCURACY, MSE]), ids=str)
 def test_weights_by_all_chances_together_would_be_biased(eager: None, measure: Measure) -> None:
     """The twin: one over the chance to be drawn by any batch, as if it had been fixed before."""
     pool, mean = pool_of(), 0.0

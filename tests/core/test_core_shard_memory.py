@@ -64,6 +64,13 @@ def weighed(folder: Path, inputs: int, shards: int) -> dict[str, int]:
     return executor.most
 
 
+def held(folder: Path, inputs: int, shards: int) -> dict[str, int]:
+    """The same twice, and the less of each kind: what another thread of the process, left by
+    another test, allocates meanwhile counts as well, but hardly ever in both."""
+    one, other = (weighed(folder / turn, inputs, shards) for turn in ("one", "other"))
+    return {kind: min(most, other[kind]) for kind, most in one.items()}
+
+
 @pytest.mark.slow
 def test_no_step_holds_more_for_more_topics_in_more_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -71,7 +78,7 @@ def test_no_step_holds_more_for_more_topics_in_more_shards(
     for name, number in {"RUNS": 6, "DEPTH": 300, "DOCUMENTS": 600}.items():
         monkeypatch.setattr(scaling, name, number)
     weighed(tmp_path / "first", 1, 1)  # what is made at first use
-    few, many = (weighed(tmp_path / str(shards), shards, shards) for shards in (2, 10))
+    few, many = (held(tmp_path / str(shards), shards, shards) for shards in (2, 10))
     assert set(few) >= KINDS
     assert few["PoolLines"] > 100_000
     grown = {kind: many[kind] / few[kind] for kind in KINDS}
