@@ -13,6 +13,7 @@ from estimation.services.report_files import pdf
 from evalsite.management import check_python, diagnosis
 from tests.core.test_core_shard_workers import dask_cluster
 from tests.support import mail, provider
+from tests.support.dask_config import dask_set
 from tests.support.redis import RedisServer
 from tests.support.site import REPO, base_environment
 
@@ -126,7 +127,6 @@ ASKED = ("Mail", "Sign-on")
 
 @pytest.mark.slow
 def test_a_dask_cluster_is_asked_whether_it_sees_the_files(settings: Any, tmp_path: Path) -> None:
-    dask = pytest.importorskip("dask")
     settings.DASK_SCHEDULER, settings.SHARD_WORKERS = "", 3
     settings.MEDIA_ROOT = tmp_path
     assert "by 3 processes" in large_pools().seen
@@ -136,7 +136,7 @@ def test_a_dask_cluster_is_asked_whether_it_sees_the_files(settings: Any, tmp_pa
         settings.MEDIA_ROOT = tmp_path / "elsewhere"
         assert large_pools().status == diagnosis.WARNING
         assert "does not see" in large_pools().seen
-    with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
+    with dask_set({"distributed.comm.timeouts.connect": "100ms"}):
         gone = large_pools()
     assert gone.status == diagnosis.WARNING
     assert f"The Dask cluster at {settings.DASK_SCHEDULER}" in gone.seen

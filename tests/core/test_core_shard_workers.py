@@ -25,6 +25,7 @@ from estimation.core.shards.store import is_written, seal_of
 from tests.core.deadly_shards import DeadlyPool
 from tests.core.sharded_pools import DEPTH, write_inputs
 from tests.core.test_core_shards import built
+from tests.support.dask_config import dask_set
 
 SHARDS = 7
 
@@ -111,9 +112,8 @@ def test_a_cluster_that_ends_is_told_as_workers_that_end(
     ended: Callable[[Executor, Any], None],
 ) -> None:
     """Nobody would ask again for what is left after an error of Dask's own."""
-    dask = pytest.importorskip("dask")
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask_set({"distributed.scheduler.allowed-failures": 0}),
         dask_cluster(1) as cluster,
         pytest.raises(BrokenExecutor),
         open_executor(1, scheduler=cluster.scheduler_address) as executor,

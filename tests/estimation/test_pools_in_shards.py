@@ -21,6 +21,7 @@ from judging.models import Campaign, Job
 from judging.services import jobs
 from tests.core.sharded_pools import NUMBERS
 from tests.support import evaluation, factories
+from tests.support.dask_config import dask_set
 from tests.support.deadly_runs import DeadlyRuns
 from tests.support.kept import Kept
 from tests.support.material import small_material
@@ -316,13 +317,12 @@ def written(folder: Path) -> dict[str, int]:
 def test_a_scheduler_that_is_gone_is_told_on_the_page_and_the_job_can_be_tried_again(
     many: Campaign, sharded: Path, settings: Any
 ) -> None:
-    dask = pytest.importorskip("dask")
     settings.DASK_SCHEDULER = f"tcp://127.0.0.1:{free_port()}"
     row, job = requested(many)
     client, told = Client(), f"The Dask cluster at {settings.DASK_SCHEDULER} cannot pool the runs"
     client.force_login(many.created_by)
     page = f"/c/{many.slug}/rounds/{row.number}/"
-    with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
+    with dask_set({"distributed.comm.timeouts.connect": "100ms"}):
         for _ in range(jobs.MAX_ATTEMPTS):
             attempt(job)
             assert told in client.get(page).content.decode()
