@@ -67,7 +67,6 @@ def of_reading() -> Iterator[str]:
     from estimation.formats.runs import read_run
     from judging.formats.problems import Problems
 
-    options = argparse.Namespace(runs=RUNS, blanks=False, long=False, unsorted=False)
     topics = [str(401 + topic) for topic in range(50)]
 
     def read(paths: list[Path]) -> None:
@@ -77,7 +76,7 @@ def of_reading() -> Iterator[str]:
                     raise SystemExit(f"{path} cannot be read")
 
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_runs(Path(folder), options)
+        paths = write_runs(Path(folder), RUNS)
         read(paths)
         started = time.process_time()
         read(paths)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from benchmarks.figures import Figure, tell
@@ -91,22 +92,23 @@ class Reader:
         self.seconds, self.lines = min(self.seconds, float(answer[0])), int(answer[1])
 
 
-def write_runs(folder: Path, options: argparse.Namespace) -> list[Path]:
-    """Write run files in which lists get shorter scores from top to bottom, as programs do."""
+def write_runs(folder: Path, runs: int, ways: Collection[str] = ()) -> list[Path]:
+    """Write run files in which lists get shorter scores from top to bottom, as programs do; in some
+    of the `WAYS`."""
     rng, paths = random.Random("reading"), []
-    blank = " \t " if options.blanks else " "
-    collection, tag = ("ÜT", "Läufer") if options.letters else ("FT", "run")
-    for number in range(options.runs):
+    blank = " \t " if "blanks" in ways else " "
+    collection, tag = ("ÜT", "Läufer") if "letters" in ways else ("FT", "run")
+    for number in range(runs):
         lines = []
         for topic in range(TOPICS):
             docnos = rng.sample(range(500_000), DEPTH)
             scores = sorted((rng.gammavariate(2, 3) for _ in docnos), reverse=True)
             for rank, (docno, score) in enumerate(zip(docnos, scores, strict=True), 1):
-                text = repr(score) if options.long else f"{score:.6f}"
+                text = repr(score) if "long" in ways else f"{score:.6f}"
                 name = f"{collection}{docno % 1000}-{docno}"
                 cells = [str(401 + topic), "Q0", name, str(rank), text, f"{tag}{number}"]
                 lines.append(blank.join(cells) + "\n")
-        if options.unsorted:
+        if "unsorted" in ways:
             rng.shuffle(lines)
         paths.append(folder / f"run{number}.txt")
         paths[-1].write_text("".join(lines))
@@ -122,7 +124,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_runs(Path(folder), options)
+        ways = [name for name in WAYS if getattr(options, name)]
+        paths = write_runs(Path(folder), options.runs, ways)
         started = time.perf_counter()
         readers = [Reader(sys.executable, name, paths) for name in ("evalsite", "pytrec_eval")] + [
             Reader(options.peers, name, paths) for name in found(options)
@@ -133,7 +136,6 @@ def main() -> None:
         size = sum(path.stat().st_size for path in paths) / 2**20
     ours = readers[0]
     print(f"{options.runs} files, {ours.lines:,} lines, {size:.0f} MB; seconds of one processor")
-    ways = [name for name in WAYS if getattr(options, name)]
     work = ", ".join([f"read and check {options.runs} run files", *ways])
     for reader in readers[1:]:
         most = MOST_TIMES[reader.name]

@@ -92,9 +92,7 @@ def main() -> None:
     client = Client(SERVER_NAME="localhost")
     client.force_login(made.created_by)
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_runs(
-            Path(folder), argparse.Namespace(**vars(GIVEN), blanks=False, long=False)
-        )
+        paths = write_runs(Path(folder), GIVEN.runs, ["unsorted"] if GIVEN.unsorted else [])
         print(f"{len(paths)} run files; seconds of one processor")
         taken = send(client, made, paths)
     taken += seconds("reading them", factories.run_due_jobs)
