@@ -11,9 +11,9 @@ import pytest
 
 from estimation.services.report_files import pdf
 from evalsite.management import check_python, diagnosis
+from tests.core.dask_config import dask_set
 from tests.core.test_core_shard_workers import dask_cluster
 from tests.support import mail, provider
-from tests.support.dask_config import dask_set
 from tests.support.redis import RedisServer
 from tests.support.site import REPO, base_environment
 

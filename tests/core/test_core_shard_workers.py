@@ -22,10 +22,10 @@ from estimation.core.shards.executors import open_executor
 from estimation.core.shards.lines import Dealt
 from estimation.core.shards.running import SerialExecutor, do_steps
 from estimation.core.shards.store import is_written, seal_of
+from tests.core.dask_config import dask_set
 from tests.core.deadly_shards import DeadlyPool
 from tests.core.sharded_pools import DEPTH, write_inputs
 from tests.core.test_core_shards import built
-from tests.support.dask_config import dask_set
 
 SHARDS = 7
 

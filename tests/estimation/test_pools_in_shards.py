@@ -19,9 +19,9 @@ from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Campaign, Job
 from judging.services import jobs
+from tests.core.dask_config import dask_set
 from tests.core.sharded_pools import NUMBERS
 from tests.support import evaluation, factories
-from tests.support.dask_config import dask_set
 from tests.support.deadly_runs import DeadlyRuns
 from tests.support.kept import Kept
 from tests.support.material import small_material
