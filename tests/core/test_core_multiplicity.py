@@ -83,11 +83,19 @@ def test_nothing_hangs_on_what_runs_are_called(runs: int, monkeypatch: pytest.Mo
     assert runs == 2 or moved() > 1e-3
 
 
+@pytest.mark.parametrize("factor", [2.0**-600, 2.0**-150, 2.0**150, 2.0**600])
+def test_values_may_be_of_any_size(factor: float) -> None:
+    """Deviates of half the digits know only shares of the largest number."""
+    p_values, covariance = asked(40, 2)
+    expected = largest_deviates(p_values, covariance)
+    assert largest_deviates(p_values, covariance * factor).tolist() == expected.tolist()
+
+
 def test_twin_that_forgets_earlier_differences_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     of = multiplicity._Reached.of
 
     def forgetful(deviates: FloatArray, wanted: FloatArray, start: int) -> multiplicity._Reached:
-        return of(deviates[-1:], wanted, start + len(deviates) - 1)
+        return of(deviates[-1:], wanted[-1:], start + len(deviates) - 1)
 
     p_values, covariance = asked(40, 0)
     expected = largest_deviates(p_values, covariance)

@@ -90,7 +90,8 @@ class Entries:
         """Return numbers by rank, (rank + 1,), of the entries of some pairs: shape (n, runs)."""
         place = self.run, self.ends
         found = sparse.csr_array((self.rank, *place), shape=(len(self.ends) - 1, runs))[pairs]
-        return sparse.csr_array((table[found.data], found.indices, found.indptr), found.shape)
+        numbers = np.take(table, found.data)
+        return sparse.csr_array((numbers, found.indices, found.indptr), found.shape)
 
 
 def entries_down_to(pool: Pool, rank: int) -> Entries:

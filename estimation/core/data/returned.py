@@ -125,5 +125,5 @@ def _sums(bits: NDArray[np.uint8], numbers: FloatArray) -> FloatArray:
         table = np.zeros(256)
         for run, number in enumerate(eight.tolist()):
             table[1 << run : 2 << run] = table[: 1 << run] + number
-        total += table[sets]
+        total += np.take(table, sets)
     return total

@@ -108,13 +108,15 @@ class PairClasses:
         if belief is None or not len(self.sampled):
             return np.zeros(len(pairs))
         usual = max(float(belief[self.sampled].mean()), 1e-300)
-        return np.asarray(np.log(np.maximum(belief[pairs] / usual, LEAST_BELIEF)))
+        shares = np.take(belief, pairs) / usual
+        return np.asarray(np.log(np.maximum(shares, LEAST_BELIEF)))
 
     def _graded(self, pairs: IntArray) -> list[NDArray[Any]]:
         """Numbers by which pairs are put into classes, (n,) each."""
-        best, counts = best_rank(self.pool)[pairs], number_of_runs(self.pool)[pairs]
-        graded: list[NDArray[Any]] = [self.drawn.inclusion[pairs], best, counts]
-        return graded if self.drawn.belief is None else [*graded, self.drawn.belief[pairs]]
+        every: list[NDArray[Any]] = [self.drawn.inclusion]
+        every += [best_rank(self.pool), number_of_runs(self.pool)]
+        every += [] if self.drawn.belief is None else [self.drawn.belief]
+        return [np.take(each, pairs) for each in every]
 
     @cached_property
     def _edges(self) -> list[NDArray[Any]]:
@@ -239,7 +241,7 @@ class Model:
             if not any(factor[:, level].any() for factor in self.factors):
                 continue  # nothing was found that is as good
             for (place, _), factor in zip(traits.classes, of_classes, strict=True):
-                logs[level] += factor[:, level][place]
+                logs[level] += np.take(factor[:, level], place)
             logs[level] += runs.means(of_all[:, level], of_few[:, level])
         return _shares(logs)
 
