@@ -1,4 +1,4 @@
-"""What organizers decide about pairs that nobody could judge."""
+"""What organizers decide about pairs that nobody is left to judge."""
 
 from typing import Any
 
