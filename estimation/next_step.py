@@ -281,7 +281,7 @@ def _others(found: Situation) -> NextStep | None:
     if found.others is None:
         return None
     action = Action("people", "People")
-    return NextStep("others", "Have somebody else judge", found.others.text, action)
+    return NextStep("others", "Have somebody else judge", found.others.brief, action)
 
 
 def _counting(found: Situation) -> NextStep | None:

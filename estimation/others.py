@@ -20,19 +20,19 @@ class LeftToOthers:
     ruled: bool
 
     @property
+    def brief(self) -> str:
+        want = "1 pair wants" if self.pairs == 1 else f"{self.pairs:,} pairs want"
+        return f"Batch {self.batch} of round {self.number}: {want} a label of somebody else."
+
+    @property
     def text(self) -> str:
-        one = self.pairs == 1
-        want = "1 pair wants" if one else f"{self.pairs:,} pairs want"
-        hands = "it" if one else "them"
+        hands = "it" if self.pairs == 1 else "them"
         then = (
             "At most one batch more is handed out before, so that the rule can still save some."
             if self.ruled
             else "The next batch is planned when it is complete."
         )
-        return (
-            f"Batch {self.batch} of round {self.number}: {want} a label of somebody else, and "
-            f"nobody has {hands} in hand. {then}"
-        )
+        return f"{self.brief} Nobody has {hands} in hand. {then}"
 
 
 def left_to_others(row: Round) -> LeftToOthers | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.foretold import Forecast
 from estimation.endings import still_now
 from estimation.machines import MachineJudge
@@ -247,6 +248,11 @@ class RankingTable:
     @property
     def bounded(self) -> bool:
         return is_bounded(self.measure)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether the run with the smallest value is the best."""
+        return parse_measure(self.measure).lower_is_better
 
     @property
     def interval(self) -> str:

@@ -11,6 +11,7 @@ from estimation.formats.collections import adaptive
 from estimation.formats.collections.files import read_collection
 from estimation.models import Round
 from estimation.services import collections
+from estimation.services.report_files import tables_tex
 from judging.formats.problems import Problems
 from judging.models import Campaign
 from tests.support import evaluation, rest
@@ -51,6 +52,9 @@ def test_a_round_that_is_asked_for_by_rest_learns_from_scores(
     assert {each.measure for each in latest(row).estimates.all()} == {"MSE", "MAE"}
     for name in ("round-detail", "live", "compare"):
         assert "MSE" in text(organizer.get(address(name, campaign, row.number)))
+    said = "The smallest MSE is the best."
+    assert said in text(organizer.get(address("live", campaign, row.number)))
+    assert said in tables_tex.make(row, latest(row))
     call_command("recompute", verbosity=0)
 
 

@@ -95,14 +95,14 @@ def test_one_person_of_two_is_not_handed_the_whole_budget(
     assert states[:2] == [Batch.State.OPEN] * 2
     assert set(states[2:]) == {Batch.State.WAITING}
     assert judging.empty_queue(campaign, one) == "others"
+    brief = f"Batch 1 of round {row.number}: {sizes[0]} pairs want a label of somebody else."
     told = (
-        f"Batch 1 of round {row.number}: {sizes[0]} pairs want a label of somebody else, and "
-        "nobody has them in hand. At most one batch more is handed out before, so that the rule "
-        "can still save some."
+        f"{brief} Nobody has them in hand. At most one batch more is handed out before, so that "
+        "the rule can still save some."
     )
     assert told in text(organizer.get(address("campaign-home", campaign)))
     found = organizer.get(f"/api/campaigns/{campaign.slug}/overview/").json()
-    assert (found["next"]["state"], found["next"]["why"]) == ("others", told)
+    assert (found["next"]["state"], found["next"]["why"]) == ("others", brief)
     assert {"level": "warn", "text": told} in found["attention"]
     assert judge_all(campaign, other, sum(sizes)) == sum(sizes)
     assert batch_states(row)[:2] == [Batch.State.COMPLETE] * 2

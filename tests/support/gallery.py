@@ -197,6 +197,8 @@ def _of_rounds() -> list[Shot]:
         (states.many_drafted(), ("rounds/1/",)),
         (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
+        (states.scored(), ("rounds/1/", RANKING, "rounds/1/reports/")),
+        (states.waiting_for_others(), ("", "people/")),
         (states.excluded(), (f"{RANKING}labels/",)),
         _crowd(),
         _golden(),

@@ -35,6 +35,10 @@ SWAPS = {
     "measure": "#ofSwaps", "reported": ["wSwaps"], "prior": "constant", "depth": 4,
     "extra_share": 0.0, "budget": 40, "batch_size": 20,
 }  # fmt: skip
+ERRORS = {
+    "measure": "MSE", "reported": ["MAE", "Accuracy"], "prior": "constant", "depth": 6,
+    "method": "adaptive", "extra_share": 0.0, "budget": 60, "batch_size": 15,
+}  # fmt: skip
 NAMES = ("READWARE", "iit99ma", "fub99", "bm25-rm3-tuned-on-2019.v", "mds08a", "dense_ce_")
 
 WORDS = ("Not relevant", "Related", "Partly relevant", "Highly relevant", "Perfectly relevant")
@@ -375,6 +379,31 @@ def preferences() -> Campaign:
         if held := assignments.claim_next(campaign=made, by=by):
             saying = judgments.Saying(grade=number % 3, key=f"better-{number}")
             judgments.record(assignment=held, by=by, saying=saying)
+    factories.run_due_jobs()
+    return made
+
+
+def scored() -> Campaign:
+    """Errors of scores, half judged."""
+    made = with_material("errors-of-scores")
+    row = evaluation.drawn(made, **ERRORS)
+    for _ in range(2):
+        evaluation.judge(made, row.draws.count())
+    reports.request(row=row, by=made.created_by)
+    factories.run_due_jobs()
+    return made
+
+
+def waiting_for_others() -> Campaign:
+    """A round with a rule, of which one person has judged all that one person can."""
+    made = with_material("others")
+    ends: dict[str, Any] = {"stop_when": "width", "stop_width": 12.0}
+    evaluation.drawn(made, labels=2, budget=60, batch_size=15, extra_share=0.0, **ends)
+    made.refresh_from_db()
+    anna, _ = _assessors(made)
+    while held := assignments.claim_next(campaign=made, by=anna):
+        saying = judgments.Saying(grade=held.pk % 4, key=f"others-{held.pk}")
+        judgments.record(assignment=held, by=anna, saying=saying)
     factories.run_due_jobs()
     return made
 

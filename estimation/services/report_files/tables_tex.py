@@ -41,7 +41,8 @@ def _of_measure(row: Round, shown: EstimateSet, found: RankingTable) -> Iterator
 
 def _ranking(found: RankingTable, about: str) -> str:
     kind = f"{found.interval_name} intervals" if found.guaranteed else "Intervals"
-    words = (
+    words = f"The smallest {found.measure} is the best. " if found.lower_is_better else ""
+    words += (
         f"{kind} hold for each run taken alone; tiers and possible ranks for all runs at once. "
         f"{found.validity.why}"
     )
