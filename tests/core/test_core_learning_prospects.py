@@ -19,8 +19,10 @@ from estimation.core.planning.prospects import reached_by_budget
 from estimation.core.planning.worlds import FEW, MANY, TRUST, World, drawn_grades, worlds_of
 from estimation.core.rounds.adaptive import rounds
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.sampled import Sampled
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Asked, Evaluation
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
@@ -249,6 +251,30 @@ def test_a_race_is_played_with_runs_that_are_alike_and_apart() -> None:
     race = planned(pool, 300, goal=goals.winner(*pool.runs))
     assert len(prospects(pool, race).played) == 4
     assert len(prospects(pool, planned(pool, 300)).played) == 2
+
+
+def test_a_race_that_is_played_is_estimated_once_after_each_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is told of a batch says who is in the race of the next one, too: the same numbers."""
+    pool, grades = simulated_pool()
+    plan = planned(pool, 300, goal=goals.winner(*pool.runs))
+    answer, seen = rounds.answer_of_batches, []
+
+    def counted(sampled: Sampled, asked: Asked) -> Evaluation:
+        seen.append(sampled.state.batches)
+        return answer(sampled, asked)
+
+    def told() -> list[list[list[float]]]:
+        found = play(pool, plan, [grades], measures=[DCG], known=NOTHING)
+        return found.covariance.tolist()
+
+    monkeypatch.setattr(rounds, "answer_of_batches", counted)
+    once = told()
+    assert seen == sorted(set(seen)) != []
+    monkeypatch.setattr(played, "_under", lambda *_: None)
+    assert told() == once
+    assert len(seen) > 2 * len(set(seen)), "the twin works out some of it twice"
 
 
 @pytest.mark.slow

@@ -172,12 +172,14 @@ def _told(
     seed, told, plan = f"played {number}", [], judging.plan
     for design, prefixes in _rounds(plan, ends):
         drawn = judging.begin(pool, design, seed)
-        while drawn.planned < drawn.batches:
-            drawn = drawn.extended(pool, labels=judging.labels(drawn, grades))
-        labels = judging.labels(drawn, grades)
-        for batches in prefixes:
-            found = evaluate(pool, drawn, labels=labels, batches=batches, **asked)
-            told.append(found.results)
+        while True:
+            labels, known = judging.labels(drawn, grades), None
+            if drawn.planned in prefixes:
+                told.append(evaluate(pool, drawn, labels=labels, **asked).results)
+                known = _under(plan.measure, told[-1])
+            if drawn.planned == drawn.batches:
+                break
+            drawn = drawn.extended(pool, labels=labels, known=known)
     by_measure = list(zip(*told, strict=True))
     return Played(
         ends[_skipped(plan) :],
@@ -185,6 +187,10 @@ def _told(
         tuple(np.array([_difference(each, plan.goal) for each in some]) for some in by_measure),
         np.stack([_allowed(each, asked["confidence"]) for each in by_measure[0]]),
     )
+
+
+def _under(measure: Measure, results: Sequence[MeasureResult]) -> MeasureResult | None:
+    return next((each for each in results if each.measure == measure), None)
 
 
 def _rounds(plan: AdaptivePlan, ends: FloatArray) -> Iterator[tuple[Growing, range]]:

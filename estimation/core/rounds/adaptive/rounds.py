@@ -18,7 +18,7 @@ from ...sampling.random_numbers import (
     topic_random_numbers,
 )
 from ...sampling.samples import Served
-from ..results import Asked, DrawnRound, Evaluation
+from ..results import Asked, DrawnRound, Evaluation, MeasureResult
 from .answers import answer_of_batches, variance_of_topics
 from .grades import LearnedGrades, fit_grades
 from .race import race_of
@@ -153,11 +153,19 @@ class AdaptiveRound(DrawnRound):
         """
         return AdaptiveRound(before.design, self.sample.following(before.sample))
 
-    def extended(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> AdaptiveRound:
+    def extended(
+        self,
+        pool: Pool,
+        *,
+        labels: LabelRows,
+        negligible: float = 0.0,
+        known: MeasureResult | None = None,
+    ) -> AdaptiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 
         The same labels give the same batch. Returns the round itself when all are planned. For the
-        goal "winner", differences under its measure up to `negligible` do not matter.
+        goal "winner", differences under its measure up to `negligible` do not matter, and `known`
+        is what `answer` says under it of these judgments, if that was worked out before.
 
         Raises
         ------
@@ -178,7 +186,7 @@ class AdaptiveRound(DrawnRound):
         """
         if self.sample.batches == self.batches:
             return self
-        planned = self.next_batch(pool, labels=labels, negligible=negligible)
+        planned = self.next_batch(pool, labels=labels, negligible=negligible, known=known)
         return self.with_batch(planned, planned.draws(seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
@@ -197,16 +205,26 @@ class AdaptiveRound(DrawnRound):
             again = again.with_batch(planned, planned.draws(seed=seed))
         return again
 
-    def next_batch(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> PlannedBatch:
+    def next_batch(
+        self,
+        pool: Pool,
+        *,
+        labels: LabelRows,
+        negligible: float = 0.0,
+        known: MeasureResult | None = None,
+    ) -> PlannedBatch:
         """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
         model, race = self.learned(frame, labels), None
         if model is not None and self.planned and self.design.goal.kind == "winner":
-            asked = Asked(labels, (self.design.measure,), self.design.max_grade)
-            sampled = Sampled(frame, self.sample, Scope.of(pool), asked.measures)
-            found = answer_of_batches(sampled, asked).results[0]
+            found = self._under_the_goal(pool, labels) if known is None else known
             race = race_of(found, self.design.goal, negligible=negligible)
         return self._planned(frame, model, race)
+
+    def _under_the_goal(self, pool: Pool, labels: LabelRows) -> MeasureResult:
+        """What all batches so far say of the runs of the pool under the measure of the goal."""
+        asked = Asked(labels, (self.design.measure,), self.design.max_grade)
+        return self.answer(Scope.of(pool), asked).results[0]
 
     def _planned(
         self, frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None
