@@ -70,8 +70,10 @@ from estimation.formats.collections.adaptive_models import (
     read_models,
 )
 from estimation.formats.collections.adaptive_steps import (
+    BUDGETS,
     STEPS,
     constant_column,
+    read_budgets,
     read_constants,
     step_rows,
 )
@@ -143,7 +145,7 @@ _OF_PLAN = common.within(
         "past": pasts.FIELD,
     },
 )
-_OF_ROUND = {**_OF_DESIGN, **_OF_PLAN}
+_OF_ROUND = {**_OF_DESIGN, **_OF_PLAN, **common.within("drawn", {"budgets": BUDGETS})}
 
 
 def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
@@ -304,7 +306,7 @@ def _read(reading: RankedReading) -> RoundCollection:
 def _plan(reading: RankedReading, pairs: Table, pool: Pool, past: Past | None) -> AdaptivePlan:
     """The plan, of pairs in the order of the pool; their sizes make up a whole."""
     told, numbers = dict(reading.facts.drawn), pairs.numbers
-    told.pop("past")
+    told.pop("past"), told.pop("budgets")
     names, for_all_runs = _predicted(told.pop("predicted")), told.pop("for_all_runs") or 0.0
     together, even = told.pop("together") or 0.0, bool(told.pop("evenly"))
     costs = frozen(numbers["cost"]) if told.pop("costs") else None
@@ -333,9 +335,10 @@ def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveS
     models = read_models(reading, frame, planned=len(constants))
     goal, planned = frame.design.goal, len(constants)
     found = races.read_races(reading, goal, planned=planned, learned=models)
+    budgets = read_budgets(reading, planned=planned)
     return tuple(
-        AdaptiveStep(models.get(number), each, found.get(number))
-        for number, each in enumerate(constants, start=1)
+        AdaptiveStep(models.get(number), each, found.get(number), budget)
+        for number, (each, budget) in enumerate(zip(constants, budgets, strict=True), start=1)
     )
 
 

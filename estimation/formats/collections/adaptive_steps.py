@@ -6,11 +6,21 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray, frozen
 from estimation.core.rounds.adaptive.state import AdaptiveState
+from estimation.formats.collections import facts as common
+from estimation.formats.collections.archive import FACTS
 from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row
 from estimation.formats.collections.tables import Column, real
 
 STEPS = "steps.tsv.gz"
+BUDGETS = common.Field(
+    "a number of at least 0 for each planned batch, or null",
+    lambda told: isinstance(told, list) and all(map(_is_budget, told)),
+    list,
+    tuple,
+    may_be_missing=True,
+)
+"""What the round was to spend when each batch was planned, of rounds that keep to hours."""
 
 
 def constant_column(name: str) -> Column:
@@ -18,6 +28,20 @@ def constant_column(name: str) -> Column:
     number = real(name, 0.0, np.finfo(np.float64).max)
     wanted = "a number of at least 0, or inf"
     return Column(name, wanted, lambda text: math.inf if text == "inf" else number.read(text))
+
+
+def _is_budget(told: object) -> bool:
+    return told is None or common.is_above_zero(told) or told == 0
+
+
+def read_budgets(reading: RankedReading, *, planned: int) -> tuple[float | None, ...]:
+    """Of each of so many batches, or of none."""
+    found: tuple[float | None, ...] | None = reading.facts.drawn["budgets"]
+    if found is not None and len(found) != planned:
+        wanted = f"{planned} of them, one per planned batch"
+        reading.error(FACTS, None, "budgets", wanted, f"{len(found)}")
+        reading.go_on()
+    return found or (None,) * planned
 
 
 def step_rows(state: AdaptiveState) -> Row:

@@ -55,6 +55,11 @@ class PlannedBatch:
     chances: Chances
     topics: TopicChoice | None = None
 
+    @property
+    def expected_ahead(self) -> float:
+        """How many pairs it and the batches after it are expected to draw."""
+        return float(self.chances.by(len(self.step.constants) - 1).sum())
+
     def draws(self, *, seed: str) -> IntArray:
         """Return the pairs that it draws, ascending."""
         if self.topics is not None:
@@ -121,6 +126,12 @@ class AdaptiveRound(DrawnRound):
         return self.sample.batches
 
     @property
+    def budgets(self) -> tuple[float | None, ...] | None:
+        """What the round was to spend when each batch was planned; None: what its design says."""
+        found = tuple(step.budget for step in self.sample.steps)
+        return found if any(each is not None for each in found) else None
+
+    @property
     def measures(self) -> tuple[Measure, ...]:
         """What it was planned for, the goal's first."""
         return self.design.design.measure, *self.design.design.reported
@@ -159,13 +170,16 @@ class AdaptiveRound(DrawnRound):
         *,
         labels: LabelRows,
         negligible: float = 0.0,
+        budget: float | None = None,
         known: MeasureResult | None = None,
     ) -> AdaptiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 
         The same labels give the same batch. Returns the round itself when all are planned. For the
         goal "winner", differences under its measure up to `negligible` do not matter, and `known`
-        is what `answer` says under it of these judgments, if that was worked out before.
+        is what `answer` says under it of these judgments, if that was worked out before. `budget`
+        is what the round may spend in all as of now, where that follows the measured pace
+        (`hours`); it must rest on the batches so far alone.
 
         Raises
         ------
@@ -186,7 +200,8 @@ class AdaptiveRound(DrawnRound):
         """
         if self.sample.batches == self.batches:
             return self
-        planned = self.next_batch(pool, labels=labels, negligible=negligible, known=known)
+        asked = {"negligible": negligible, "budget": budget, "known": known}
+        planned = self.next_batch(pool, labels=labels, **asked)  # type: ignore[arg-type]
         return self.with_batch(planned, planned.draws(seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
@@ -201,7 +216,7 @@ class AdaptiveRound(DrawnRound):
         for step in self.sample.steps:
             learned = again.planned or self.design.past is not None
             found = (step.model, step.race) if learned else (None, None)
-            planned = again._planned(frame, *found)
+            planned = again._planned(frame, *found, step.budget)
             again = again.with_batch(planned, planned.draws(seed=seed))
         return again
 
@@ -211,6 +226,7 @@ class AdaptiveRound(DrawnRound):
         *,
         labels: LabelRows,
         negligible: float = 0.0,
+        budget: float | None = None,
         known: MeasureResult | None = None,
     ) -> PlannedBatch:
         """Plan the next batch without drawing it; as `extended`."""
@@ -219,7 +235,7 @@ class AdaptiveRound(DrawnRound):
         if model is not None and self.planned and self.design.goal.kind == "winner":
             found = self._under_the_goal(pool, labels) if known is None else known
             race = race_of(found, self.design.goal, negligible=negligible)
-        return self._planned(frame, model, race)
+        return self._planned(frame, model, race, budget)
 
     def _under_the_goal(self, pool: Pool, labels: LabelRows) -> MeasureResult:
         """What all batches so far say of the runs of the pool under the measure of the goal."""
@@ -227,11 +243,16 @@ class AdaptiveRound(DrawnRound):
         return self.answer(Scope.of(pool), asked).results[0]
 
     def _planned(
-        self, frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None
+        self,
+        frame: AdaptiveFrame,
+        model: LearnedGrades | None,
+        race: Race | None,
+        budget: float | None,
     ) -> PlannedBatch:
         standing, number = standing_after(frame, self.sample), self.sample.batches + 1
-        chances = plan_chances(frame, model, standing, number=number, spent=self.spent, race=race)
-        step = AdaptiveStep(model, chances.constants, race)
+        given = {"number": number, "spent": self.spent, "budget": budget}
+        chances = plan_chances(frame, model, standing, race=race, **given)  # type: ignore[arg-type]
+        step = AdaptiveStep(model, chances.constants, race, budget)
         apart = frame.topic_minimum > 1.0
         topics = frame.topics_at(model, chances.by(0)) if apart else None
         return PlannedBatch(frame, number, step, standing, chances, topics)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 LATER = 0.5  # of the share of batch t, over t, is left to later ones, which know more
 LEAST_PART = 0.25  # of a batch's budget is spent whatever was spent before
+MOST_PART = 4.0  # times what it was planned to spend, where the budget follows the pace (`hours`)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +79,15 @@ class AdaptiveStep:
     constants : ndarray of float64, shape (B - t + 1,)
         Of batch t of B: for each of t..B the constant that times the sizes gives the chance to be
         judged by the end of it. The first is that of the batch itself.
+    budget : float or None
+        What the whole round was to spend by then, where that follows the measured pace (`hours`);
+        kept as it was, whatever becomes of the times. None: what the design says.
     """
 
     model: LearnedGrades | None
     constants: FloatArray
     race: Race | None = None
+    budget: float | None = None
 
     def is_as(self, other: AdaptiveStep) -> bool:
         """Whether another batch was planned in the same way."""
@@ -94,8 +99,9 @@ class AdaptiveStep:
         model, race = self.model, self.race
         of_model = [] if model is None else model.content
         of_race = [] if race is None else [np.array([race.leader]), race.priority]
-        numbers = np.array([len(of_model), len(of_race)])
-        return [numbers, self.constants, *of_model, *of_race]
+        of_budget = [] if self.budget is None else [np.array([self.budget])]
+        numbers = np.array([len(of_model), len(of_race), len(of_budget)])
+        return [numbers, self.constants, *of_model, *of_race, *of_budget]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,11 +219,15 @@ def plan_chances(
     number: int,
     spent: float,
     race: Race | None = None,
+    budget: float | None = None,
 ) -> Chances:
     """Plan a batch: find the constants that spend what is left of the budget.
 
     What was spent before is known, so that it may be made up for: the chances of a batch may hang
-    on all that happened before it.
+    on all that happened before it. So may the budget itself, as long as it is fixed before the
+    batch is drawn and the number of batches is what it was: what a batch says of every pair is
+    right on average whatever its chances are. (To end the round instead, because people were slow,
+    would be biased: whether a batch is the last would hang on its own judgments.)
 
     Parameters
     ----------
@@ -228,6 +238,10 @@ def plan_chances(
         What was spent before.
     race : Race, optional
         As of `AdaptiveStep`.
+    budget : float, optional
+        What the round may spend in all, as `AdaptiveStep` has it; by default that of the design.
+        What is left of it is spread over the batches that are left as the design spreads its own,
+        so that a batch spends from `LEAST_PART` to `MOST_PART` times what was planned for it.
     """
     size = _open_sizes(frame, model, race, standing)
     planned = frame.design.spending
@@ -235,6 +249,9 @@ def plan_chances(
         return Chances(size, frozen(np.zeros(len(planned) - number + 1)))
     ahead, before = planned[number - 1 :], planned[number - 2] if number > 1 else 0.0
     wanted = np.maximum(ahead - spent, LEAST_PART * (ahead - before))
+    if budget is not None:
+        part = (budget - spent) / (planned[-1] - before)
+        wanted = np.clip(part, LEAST_PART, MOST_PART) * (ahead - before)
     costs = None if frame.costs is None else frame.costs[frame.at]
     return Chances(size, frozen(poisson_thresholds(size, targets=wanted, costs=costs)))
 

@@ -34,6 +34,7 @@ FAMILIES = "gain", "ratio", "preference", "prediction"  # of measures that round
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 OF_MODELS = "levels", "coefficients", "found", "reach", "scoring"  # what a batch was planned by
 OF_RACES = "leader", "priority"
+IN_STEPS = *OF_MODELS, *OF_RACES, "budget"
 MOST_WALKED = 9_000_000  # pairs of all batches, of which sizes are kept: ten of 900 000, 81 MB
 NOTHING_FOUND = Finds(np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
 
@@ -283,6 +284,8 @@ class AdaptiveState:
             if step.race is not None:
                 arrays[f"leader {number}"] = np.array([step.race.leader])
                 arrays[f"priority {number}"] = step.race.priority
+            if step.budget is not None:
+                arrays[f"budget {number}"] = np.array([step.budget])
         facts = {"seed": self.seed, "batches": self.batches, "found": "changes"}
         write_archive(file, STATE_FORMAT, facts, arrays)
 
@@ -292,12 +295,12 @@ class AdaptiveState:
         facts, _ = read_archive(file, STATE_FORMAT, ())
         numbers = range(1, facts["batches"] + 1)
         needed = ["pair", "batch", "chance", *(f"constants {each}" for each in numbers)]
-        learned = [f"{kind} {each}" for each in numbers for kind in (*OF_MODELS, *OF_RACES)]
+        learned = [f"{kind} {each}" for each in numbers for kind in IN_STEPS]
         _, arrays = read_archive(file, STATE_FORMAT, needed, optional=learned)
         arrays = {name: frozen(array) for name, array in arrays.items()}
         models = _models(arrays, numbers, changes=facts.get("found") == "changes")
         steps = (
-            AdaptiveStep(model, arrays[f"constants {each}"], _race(arrays, each))
+            AdaptiveStep(model, arrays[f"constants {each}"], *_race_and_budget(arrays, each))
             for each, model in zip(numbers, models, strict=True)
         )
         pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
@@ -339,9 +342,10 @@ def _models(
             yield LearnedGrades(levels, coefficients, before, scoring)
 
 
-def _race(arrays: dict[str, Any], number: int) -> Race | None:
-    leader, priority = (arrays.get(f"{kind} {number}") for kind in OF_RACES)
-    return None if leader is None or priority is None else Race(int(leader[0]), priority)
+def _race_and_budget(arrays: dict[str, Any], number: int) -> tuple[Race | None, float | None]:
+    leader, priority, budget = (arrays.get(f"{kind} {number}") for kind in (*OF_RACES, "budget"))
+    race = None if leader is None or priority is None else Race(int(leader[0]), priority)
+    return race, None if budget is None else float(budget[0])
 
 
 @dataclass(frozen=True, eq=False)
