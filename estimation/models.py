@@ -12,7 +12,6 @@ from django.db.models.functions import Now
 
 from estimation.core.inference.looks import Look
 from estimation.core.inference.unknown import Reason
-from estimation.core.sampling.interval_kinds import INTERVALS
 from estimation.core.sampling.methods import MOST_FURTHER, SAMPLING_METHODS, SamplingMethod
 from estimation.machines import MachineAnswer as MachineAnswer  # noqa: PLC0414  (for others to import from here)
 from estimation.machines import MachineJudge as MachineJudge  # noqa: PLC0414
@@ -20,25 +19,10 @@ from estimation.machines import MachinePrompt as MachinePrompt  # noqa: PLC0414
 from estimation.material import Prediction as Prediction  # noqa: PLC0414
 from estimation.material import Run as Run  # noqa: PLC0414
 from estimation.material import StoredPool as StoredPool  # noqa: PLC0414
+from estimation.offered import choices_of, interval_choices, method_choices
 from judging.models import Batch, Campaign, Pair, User
 
 CONFIDENCE = 0.95  # of all that is told of estimates
-
-
-def method_choices() -> list[tuple[str, str]]:
-    """Asked for when they are needed, so that a further method is no migration."""
-    return [(name, method.label) for name, method in SAMPLING_METHODS.items()]
-
-
-def interval_choices() -> list[tuple[str, str]]:
-    """Asked for when they are needed, so that a further kind is no migration."""
-    return [(kind, offer.label) for kind, offer in INTERVALS.items()]
-
-
-def _choices(name: str, labels: list[tuple[str, str]]) -> Any:
-    """Choices by the names that their values give: a table has what they are."""
-    members = [(value.upper().replace("-", "_"), (value, label)) for value, label in labels]
-    return models.TextChoices(name, members)  # type: ignore[call-overload]
 
 
 class Round(models.Model):
@@ -64,7 +48,7 @@ class Round(models.Model):
         PAIR = "pair", "Difference of two runs"
         SINGLE = "single", "Value of one run"
 
-    Method: Any = _choices("Method", method_choices())
+    Method: Any = choices_of("Method", method_choices())
     """The ways of sampling there are, as the table of them says."""
 
     class Prior(models.TextChoices):
@@ -83,7 +67,7 @@ class Round(models.Model):
         LENGTH = "length", "Reading time, by the length of the documents"
         UPLOADED = "uploaded", "A table of costs that was uploaded"
 
-    Interval: Any = _choices("Interval", interval_choices())
+    Interval: Any = choices_of("Interval", interval_choices())
     """The kinds of intervals there are, as their table says."""
 
     class Estimator(models.TextChoices):
