@@ -128,6 +128,8 @@ class Round(models.Model):
         default=0.0, help_text="labels of a pair beyond these, on average, where they pay"
     )
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
+    keeps_hours = models.BooleanField(default=False, help_text="the hours are the budget")
+    paces = models.JSONField(default=list, blank=True, help_text="that batches were planned by")
     topic_minimum = models.PositiveIntegerField(default=1, help_text="pairs of a topic in a batch")
     topic_seconds = models.PositiveIntegerField(default=0, help_text="that reading a topic takes")
     negligible = models.FloatField(
@@ -205,6 +207,10 @@ class Round(models.Model):
             ),
             CheckConstraint(
                 condition=Q(topic_minimum=1) | Q(method="adaptive"), name="round_by_topics_can_be"
+            ),
+            CheckConstraint(
+                condition=Q(keeps_hours=False) | Q(method="adaptive", costs="equal", further=0),
+                name="round_keeps_hours_can_be",
             ),
             CheckConstraint(
                 condition=Q(top_up=False) | Q(method__in=["poisson", "adaptive"]),

@@ -259,6 +259,19 @@ class RoundPlan:
         "pairs cost.",
         wide=False, least=1, most=86_400,
     )  # fmt: skip
+    keeps_hours: bool = option(
+        "Keep to the hours", default=False,
+        help="The hours that the budget takes at the seconds below are the budget. After every "
+        "batch the pace of the judgments so far is measured, and later batches have fewer pairs "
+        "where people are slower, or more where they are faster, from a quarter to four times as "
+        "many as planned.",
+        asked="Whether the hours that the budget takes, at so many seconds per judgment and per "
+        "topic, are kept: later batches have as many pairs as the hours that are left pay for, by "
+        f"the measured pace; {having('keeps_hours')}, with equal costs, without further labels, in "
+        "two batches or more.",
+        needs="keeps_hours",
+        refusal="{method} does not keep to hours by the pace. Methods that do: {methods}.",
+    )  # fmt: skip
     topic_seconds: int = option(
         "Seconds per topic", default=0, initial=30,
         help="To read a topic, once in every batch that has some of it; for the hours of work.",
@@ -319,7 +332,7 @@ class Section:
 
 SECTIONS = (
     Section("Question", ("goal", "run", "baseline", "measure"), step="question"),
-    Section("Target", ("budget",), step="target"),
+    Section("Target", ("budget", "keeps_hours"), step="target"),
     Section(
         "Labels", ("labels", "extra_share", "further", "seconds", "topic_seconds"), step="labels"
     ),

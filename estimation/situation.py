@@ -13,6 +13,7 @@ from estimation.endings import still_because
 from estimation.material import taking_part
 from estimation.models import EstimateSet, Round, RoundBatch
 from estimation.others import LeftToOthers, left_to_others
+from estimation.pacing import expected_pairs
 from judging import selectors as judging
 from judging.coming import OpenLinks, open_links
 from judging.models import Batch, BatchPair, Campaign
@@ -188,6 +189,8 @@ class Situation:
         going = self.row is not None and not self.row.has_ended
         if self.row is None or not going or self.row.sampling.draws != "batches":
             return drawn
+        if (paced := expected_pairs(self.row)) is not None:
+            return max(drawn, paced)
         foreseen = min(self.row.budget, self.row.preview.get("eligible_pairs", self.row.budget))
         return max(drawn, foreseen if self.row.costs == Round.Costs.EQUAL else 0)
 

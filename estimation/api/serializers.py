@@ -70,6 +70,19 @@ class StoppingRow(Row):
         return said | {"text": end_in_words(instance)} if found else None
 
 
+class PaceRow(Row):
+    """What a batch of a round that keeps to hours was planned by."""
+
+    batch = IntegerField()
+    judgments = IntegerField(help_text="That count, of the batches before it, …")
+    timed = IntegerField(help_text="… and those of which a time is known.")
+    seconds = Number(help_text="Of a judgment; what was assumed counts as much as two of them.")
+    hours = Number(help_text="That the round keeps to.")
+    used = Number(help_text="Hours, before this batch.")
+    budget = Number(help_text="Pairs that the hours paid for then, in all.")
+    expected = Number(help_text="Pairs of all batches, as this one was planned.")
+
+
 class RoundRow(Row):
     number = IntegerField()
     state = serializers.ChoiceField(Round.State.choices)
@@ -86,6 +99,9 @@ class RoundRow(Row):
         "paused, or the campaign is. Empty: somebody is."
     )
     stopping = StoppingRow(allow_null=True)
+    paces = PaceRow(
+        many=True, help_text="Of a round that keeps to hours, by batch, from the second one on."
+    )
     jobs = RoundWorkRow()
 
     def get_stands_still(self, row: Round) -> str:

@@ -80,6 +80,7 @@ def plan_after(row: Round, budget: int) -> RoundPlan:
         top_up=True,
         with_earlier=False,
         further=0.0,
+        keeps_hours=False,
         seed="",
     )
     return added if completed(added).method == USUAL else _drawn_at_once(added)

@@ -1,5 +1,7 @@
 """The next batch of a round that is planned as it goes, from the judgments of all before it."""
 
+from typing import Any
+
 import numpy as np
 from django.db import transaction
 
@@ -8,16 +10,17 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import PlannedRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
-from estimation.services import collections, drawing, estimates, files, leftovers, pausing
+from estimation.services import collections, drawing, estimates, files, hours, leftovers, pausing
+from estimation.services.hours import HoursSoFar
 from judging.services import audit, batches, jobs
 
 
 def plan_batch(job: jobs.Running) -> None:
     """The job: adds a batch to the round once all are complete. Safe to run again at any point.
 
-    What is planned depends on nothing but the seed and the labels of the batches before, so that
-    a second attempt plans the same pairs; the round's sample changes in the same commit in which
-    the batch is released.
+    What is planned depends on nothing but the seed and the labels of the batches before, and where
+    the round keeps to hours their times, so that a second attempt plans the same pairs; the round's
+    sample changes in the same commit in which the batch is released.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     if row.stopping:
@@ -28,8 +31,8 @@ def plan_batch(job: jobs.Running) -> None:
     pool, drawn = collections.columns_of(row)
     if not isinstance(drawn, PlannedRound) or complete_batches(row) < drawn.planned:
         return
-    inputs = estimates.gather(row, job)
-    longer = _extended(row, pool, drawn, inputs)
+    inputs, so_far = estimates.gather(row, job), hours.hours_so_far(row, pool, drawn)
+    longer, paces = _extended(row, pool, drawn, inputs, so_far)
     if longer is drawn:
         Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(
             state=Round.State.COMPLETE
@@ -41,7 +44,7 @@ def plan_batch(job: jobs.Running) -> None:
     with transaction.atomic():
         job.fence()
         going = Round.objects.filter(pk=row.pk, state=Round.State.JUDGING)
-        changed = going.filter(sample_file=row.sample_file).update(sample_file=sample)
+        changed = going.filter(sample_file=row.sample_file).update(sample_file=sample, paces=paces)
         if changed:
             batches.release(batch_ids)
             if Round.objects.filter(pk=row.pk, paused__isnull=False).exists():
@@ -57,18 +60,27 @@ def plan_batch(job: jobs.Running) -> None:
     if not changed:  # the round was stopped meanwhile
         leftovers.discard(row)
         return
-    row.sample_file = sample
+    row.sample_file, row.paces = sample, paces
     _work_ahead(row, inputs)
 
 
 def _extended(
-    row: Round, pool: Pool, drawn: PlannedRound, inputs: estimates.Inputs
-) -> PlannedRound:
-    """The round with its next batch. Differences that do not matter were named before the draw."""
-    labels = inputs.collection.labels
-    if isinstance(drawn, AdaptiveRound):
-        return drawn.extended(pool, labels=labels, negligible=row.negligible)
-    return drawn.extended(pool, labels=labels)
+    row: Round, pool: Pool, drawn: PlannedRound, inputs: estimates.Inputs, so_far: HoursSoFar | None
+) -> tuple[PlannedRound, list[dict[str, Any]]]:
+    """The round with its next batch, and what its batches were planned by to keep to the hours.
+
+    Differences that do not matter were named before the draw.
+    """
+    labels, negligible = inputs.collection.labels, row.negligible
+    if not isinstance(drawn, AdaptiveRound):
+        return drawn.extended(pool, labels=labels), row.paces
+    if so_far is None or drawn.planned == drawn.batches:
+        return drawn.extended(pool, labels=labels, negligible=negligible), row.paces
+    asked = drawn.next_batch
+    planned = asked(pool, labels=labels, negligible=negligible, budget=so_far.budget)
+    longer = drawn.with_batch(planned, planned.draws(seed=drawn.sample.seed))
+    expected = len(drawn.sample.pair) + planned.expected_ahead
+    return longer, [*row.paces, so_far.told(batch=planned.number, expected=expected)]
 
 
 def _work_ahead(row: Round, inputs: estimates.Inputs) -> None:

@@ -192,6 +192,7 @@ def _columns(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
     _check_estimating(plan)
     _check_stopping(campaign, plan)
+    _check_hours(plan)
     if plan.depth is not None:
         deepest = campaign.depth
         _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
@@ -236,6 +237,21 @@ def _check_stopping(campaign: Campaign, plan: RoundPlan) -> None:
         message = f"Expected 1 to {runs - 1}: fewer first runs than the campaign has runs."
         is_top = plan.stop_when == Round.Stop.TOP
         _require(not is_top or plan.stop_top < runs, "stop_top", message)
+
+
+def _check_hours(plan: RoundPlan) -> None:
+    """The pace is that of pairs that cost alike, and is known after the first batch."""
+    if not plan.keeps_hours:
+        return
+    message = (
+        "A round that keeps to the hours measures what pairs cost by itself: choose that every "
+        "pair costs the same."
+    )
+    _require(plan.costs == Round.Costs.EQUAL, "costs", message)
+    message = "Further labels come last, when the hours may be used up. Take 0 to keep to them."
+    _require(not plan.further, "further", message)
+    message = "Expected two batches or more to keep to the hours: the first one tells the pace."
+    _require((plan.batch_size or 0) < plan.budget, "batch_size", message)
 
 
 def _check_seed(plan: RoundPlan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:

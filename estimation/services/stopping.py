@@ -31,6 +31,7 @@ from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.results import MeasureResult
 from estimation.endings import HAND
 from estimation.models import EstimateSet, Round, RoundBatch
+from estimation.pacing import expected_pairs
 from estimation.selectors import complete_batches, told_batches
 from judging.errors import UserError
 from judging.models import Batch, Campaign, User
@@ -178,9 +179,11 @@ def _let_go(row: Round) -> None:
 
 def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:
     """Judgments of batches that would have been planned one by one, as the budget expects them:
-    no more pairs than there are, and so many of them as it pays for where they cost unequally."""
+    no more pairs than there are, and so many of them as it pays for where they cost unequally, or
+    as the hours that were left do."""
     if row.sampling.draws != "batches":
         return 0
     drawn = row.draws.filter(batch_number__in=served.values("number")).count()
-    expected: float = row.preview.get("expected_pairs", row.budget)
+    paced, planned = expected_pairs(row), row.preview.get("expected_pairs", row.budget)
+    expected: float = planned if paced is None else paced
     return round(max(expected - drawn, 0) * row.labels_each)

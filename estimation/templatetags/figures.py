@@ -18,6 +18,7 @@ from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
 from estimation.models import Report, Round
+from estimation.pacing import hours_told
 from estimation.plans import facts_of
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
@@ -27,6 +28,7 @@ from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
 register.filter("further_choices", facts_of)
+register.filter("hours_told", hours_told)
 register.filter("ends", endings.plan_in_words)
 register.filter("ended", endings.end_in_words)
 register.filter("standing", endings.standing)
@@ -264,6 +266,11 @@ def _learned(row: Round) -> str:
         if row.topic_minimum > 1
         else ""
     )
+    if row.keeps_hours:
+        apart += (
+            "; batches after the first had as many pairs as the hours that were left paid for, by "
+            "the pace of the judgments before them, which were other pairs"
+        )
     return (
         f"before each later batch the model learned from all judgments so far{helped}. Every batch "
         "corrects what the model expected by what was judged, so that a wrong model makes no "

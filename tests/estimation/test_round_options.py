@@ -23,7 +23,7 @@ from tests.support.site import REPO
 
 NOT_CHOSEN = {
     "id", "campaign", "number", "state", "preview", "pool", "design", "design_file", "sample_file",
-    "provenance", "created_by", "created", "drawn", "paused", "stopping",
+    "provenance", "created_by", "created", "drawn", "paused", "stopping", "paces",
 }  # fmt: skip
 CHOSEN_ALWAYS = ("seed", "method", "batch_size")
 """Of a row, whatever was left open when it was drafted."""
@@ -56,6 +56,7 @@ def test_the_column_has_the_default_and_the_choices_that_are_declared(name: str)
         ("round_with_earlier_can_be", "with_earlier"),
         ("round_by_topics_can_be", "topic_minimum"),
         ("round_top_up_can_be", "top_up"),
+        ("round_keeps_hours_can_be", "keeps_hours"),
     ],
 )
 def test_the_database_lets_through_the_methods_that_have_an_option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal[
     "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier", "top_up",
-    "topic_minimum", "further",
+    "topic_minimum", "further", "keeps_hours",
 ]  # fmt: skip
 MOST_TOGETHER = 1000  # pairs of a topic
 MOST_FURTHER = 4
@@ -52,7 +52,8 @@ class SamplingMethod:
         under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
         estimator ``difference`` that has them as control variate, to estimate ``with_earlier``
         rounds (adaptive ones where they top up), to ``top_up`` what is judged, pairs of a topic
-        together (``topic_minimum``), and ``further`` labels where they pay.
+        together (``topic_minimum``), ``further`` labels where they pay, and to keep to hours by
+        the measured pace (``keeps_hours``).
     again : bool
         Whether it draws with replacement.
     by_topic : bool
@@ -130,7 +131,7 @@ SAMPLING_METHODS = _table(
         options=frozenset(
             {
                 *("rule", "costs", "floor", "predictions", "topic_minimum", "further"),
-                *("with_earlier", "top_up"),
+                *("with_earlier", "top_up", "keeps_hours"),
             }
         ),
         for_all_runs=0.8,
