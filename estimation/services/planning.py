@@ -76,8 +76,7 @@ def _extended(
         return drawn.extended(pool, labels=labels), row.paces
     if so_far is None or drawn.planned == drawn.batches:
         return drawn.extended(pool, labels=labels, negligible=negligible), row.paces
-    asked = drawn.next_batch
-    planned = asked(pool, labels=labels, negligible=negligible, budget=so_far.budget)
+    planned = drawn.next_batch(pool, labels=labels, negligible=negligible, budget=so_far.budget)
     longer = drawn.with_batch(planned, planned.draws(seed=drawn.sample.seed))
     expected = len(drawn.sample.pair) + planned.expected_ahead
     return longer, [*row.paces, so_far.told(batch=planned.number, expected=expected)]

@@ -291,8 +291,15 @@ def _chances(
     size, number = sizes_before(frame, model, race, standing), part.planned + 1
     found: list[FloatArray] = []
     if ends:
-        given = {"number": number, "spent": part.spent, "budget": part.sample.steps[-1].budget}
-        plan = plan_chances(frame, model, standing, race=race, **given)  # type: ignore[arg-type]
+        plan = plan_chances(
+            frame,
+            model,
+            standing,
+            number=number,
+            spent=part.spent,
+            race=race,
+            budget=part.sample.steps[-1].budget,
+        )
         constants = [plan.constants[end - number] for end in ends]
         found = [_times(size * standing.left, each) for each in constants]
     by_end = found[-1] if found else np.zeros_like(size)

@@ -200,8 +200,9 @@ class AdaptiveRound(DrawnRound):
         """
         if self.sample.batches == self.batches:
             return self
-        asked = {"negligible": negligible, "budget": budget, "known": known}
-        planned = self.next_batch(pool, labels=labels, **asked)  # type: ignore[arg-type]
+        planned = self.next_batch(
+            pool, labels=labels, negligible=negligible, budget=budget, known=known
+        )
         return self.with_batch(planned, planned.draws(seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
@@ -250,8 +251,9 @@ class AdaptiveRound(DrawnRound):
         budget: float | None,
     ) -> PlannedBatch:
         standing, number = standing_after(frame, self.sample), self.sample.batches + 1
-        given = {"number": number, "spent": self.spent, "budget": budget}
-        chances = plan_chances(frame, model, standing, race=race, **given)  # type: ignore[arg-type]
+        chances = plan_chances(
+            frame, model, standing, number=number, spent=self.spent, race=race, budget=budget
+        )
         step = AdaptiveStep(model, chances.constants, race, budget)
         apart = frame.topic_minimum > 1.0
         topics = frame.topics_at(model, chances.by(0)) if apart else None
