@@ -18,14 +18,14 @@ def hours_told(row: Round) -> str:
             "the first batch tells the pace."
         )
     now = row.paces[-1]
-    pairs = f"{expected_pairs(row) or 0:,} of {row.budget:,} pairs"
-    told = f"measured pace {_seconds(now['seconds'])} s"
+    pairs = f"{expected_pairs(row) or 0:,} pairs where {row.budget:,} were planned"
+    told = f"{_seconds(now['seconds'])} s a judgment, as measured"
     if not now["timed"]:
-        told = f"no time is known, so that the assumed {_seconds(now['seconds'])} s count"
+        told = f"{_seconds(now['seconds'])} s a judgment as assumed, because no time is known"
     used = f"{_number(now['used'])} h were used before batch {now['batch']}"
     if now["used"] >= now["hours"]:
         used += "; what is left to be planned is as little as can be"
-    return f"Keeps to {_number(now['hours'])} hours: {pairs}, {told}; {used}."
+    return f"Keeps to {_number(now['hours'])} hours: {pairs}; {told}; {used}."
 
 
 def _seconds(seconds: float) -> str:

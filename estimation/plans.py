@@ -254,14 +254,14 @@ class RoundPlan:
     )  # fmt: skip
     seconds: int = option(
         "Seconds per judgment", default=30,
-        help="How long a judgment takes, for the hours of work. No number but these depends on it.",
+        help="How long a judgment takes, for the hours of work. No estimate depends on it.",
         asked="Seconds that a judgment takes; of a document of average length where these are what "
         "pairs cost.",
         wide=False, least=1, most=86_400,
     )  # fmt: skip
     keeps_hours: bool = option(
         "Keep to the hours", default=False,
-        help="The hours that the budget takes at the seconds below are the budget. After every "
+        help="The hours that the budget takes at these seconds are what is kept to. After every "
         "batch the pace of the judgments so far is measured, and later batches have fewer pairs "
         "where people are slower, or more where they are faster, from a quarter to four times as "
         "many as planned.",
@@ -332,9 +332,10 @@ class Section:
 
 SECTIONS = (
     Section("Question", ("goal", "run", "baseline", "measure"), step="question"),
-    Section("Target", ("budget", "keeps_hours"), step="target"),
+    Section("Target", ("budget",), step="target"),
     Section(
-        "Labels", ("labels", "extra_share", "further", "seconds", "topic_seconds"), step="labels"
+        "Labels", ("labels", "extra_share", "further", "seconds", "topic_seconds", "keeps_hours"),
+        step="labels",
     ),
     Section("What is told", ("reported", "negligible")),
     Section("Batches and the end", ("batch_size", "stop_when", "stop_top", "stop_width")),

@@ -194,8 +194,9 @@ def test_pages_and_rest_tell_the_pace(campaign: Campaign, organizer: Client) -> 
     assert assumed in page
     row = judge_batch(row, seconds=60.0)
     now = row.paces[-1]
-    told = f"Keeps to 0.5 hours: {expected_pairs(row)} of 60 pairs, measured pace "
-    told += f"{now['seconds']:.0f} s; {now['used']:.1f} h were used before batch 2."
+    told = f"Keeps to 0.5 hours: {expected_pairs(row)} pairs where 60 were planned; "
+    told += f"{now['seconds']:.0f} s a judgment, as measured; "
+    told += f"{now['used']:.1f} h were used before batch 2."
     for name, at in (("round-detail", [row.number]), ("round-list", [])):
         assert told in text(organizer.get(address(name, campaign, *at)))
     answer = client_of(campaign.created_by).get(f"/api/campaigns/{campaign.slug}/rounds/1/")
@@ -209,8 +210,9 @@ def test_what_is_not_known_or_used_up_is_said() -> None:
     told = {"batch": 3, "judgments": 9, "timed": 0, "seconds": 30.0, "hours": 12.0, "used": 13.0}
     row = Round(keeps_hours=True, budget=1440, paces=[told | {"budget": 9.0, "expected": 1200.4}])
     assert hours_told(row) == (
-        "Keeps to 12 hours: 1,200 of 1,440 pairs, no time is known, so that the assumed 30 s "
-        "count; 13 h were used before batch 3; what is left to be planned is as little as can be."
+        "Keeps to 12 hours: 1,200 pairs where 1,440 were planned; 30 s a judgment as assumed, "
+        "because no time is known; 13 h were used before batch 3; what is left to be planned is as "
+        "little as can be."
     )
 
 

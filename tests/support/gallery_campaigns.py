@@ -158,9 +158,10 @@ def _assessors(made: Campaign) -> list[User]:
 
 
 def adaptive() -> Campaign:
-    """A round that is planned as it goes, half judged, and a draft that learns from predictions."""
+    """A round that is planned as it goes and keeps to hours, half judged, and a draft that learns
+    from predictions."""
     made = with_material("adaptive")
-    asked = {"method": "adaptive", "extra_share": 0.0}
+    asked = {"method": "adaptive", "extra_share": 0.0, "keeps_hours": True}
     row = evaluation.drawn(made, **asked, budget=80, batch_size=20)
     for _ in range(2):
         evaluation.judge(made, row.draws.count())
