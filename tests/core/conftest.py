@@ -10,6 +10,7 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists, rank_lines
+from estimation.core.rounds.adaptive import grades
 
 Reader = Callable[[Path], RankedLists]
 
@@ -48,6 +49,13 @@ def guarantees_alone() -> Iterator[None]:
 
     with plain_estimates.guarantees_alone():
         yield
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learn from the very first judgment, so that a tiny round is as adaptive as a large one."""
+    monkeypatch.setattr(grades, "LEAST_JUDGED", 1)
+    monkeypatch.setattr(grades, "LEAST_FOUND", 0)
 
 
 @pytest.fixture

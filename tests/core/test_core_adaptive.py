@@ -13,7 +13,6 @@ from estimation.core.data.scope import Scope
 from estimation.core.estimates.difference import DifferenceEstimate
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.estimates import estimate_totals
 from estimation.core.rounds.adaptive.outlooks import Missing
@@ -41,13 +40,6 @@ def pool(ranked: Callable) -> Pool:
     """Five pairs, two runs."""
     runs = {"a": ranked({"1": "uv", "2": "pq"}), "b": ranked({"1": "wu", "2": "qp"})}
     return build_pool(["1", "2"], runs, depth=3)
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learn from the very first judgment, so that a tiny round is as adaptive as a large one."""
-    monkeypatch.setattr(model, "LEAST_JUDGED", 1)
-    monkeypatch.setattr(model, "LEAST_FOUND", 0)
 
 
 def plan_for(pool: Pool, *, budget: float = 3, batches: int = 3, **options) -> AdaptivePlan:

@@ -30,7 +30,6 @@ from tests.core.test_core_adaptive import (
     EXACT,
     GRADES,
     begun,
-    eager,
     every_round,
     labels_of,
     plan_for,
@@ -39,7 +38,7 @@ from tests.core.test_core_adaptive import (
 )
 from tests.core.test_core_later_runs import LATE, RUNS, TOPICS, pool_of
 
-__all__ = ["eager", "pool"]  # fixtures
+__all__ = ["pool"]  # a fixture
 
 BEST, DCG = 3, parse_measure("DCG@5")
 MEASURES = [DCG, *map(parse_measure, ("P@10", "RBP(p=0.8)", "AP@5", "nDCG@5"))]

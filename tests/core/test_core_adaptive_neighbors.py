@@ -30,10 +30,10 @@ from estimation.core.rounds.adaptive.state import (
     AdaptiveState,
 )
 from estimation.core.rounds.evaluation import evaluate
-from tests.core.test_core_adaptive import begun, eager, every_round, plan_for
+from tests.core.test_core_adaptive import begun, every_round, plan_for
 from tests.core.test_core_adaptive import pool as tiny
 
-__all__ = ["eager", "tiny"]  # fixtures
+__all__ = ["tiny"]  # a fixture
 
 TOPICS, RUNS, DEPTH = 12, 8, 20
 DCG = parse_measure("DCG@10")

@@ -26,9 +26,9 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
 from tests.core.simulated_pools import simulated_pool
-from tests.core.test_core_adaptive import GRADES, begun, eager, every_round, plan_for, played, pool
+from tests.core.test_core_adaptive import GRADES, begun, every_round, plan_for, played, pool
 
-__all__ = ["eager", "pool"]  # the fixtures
+__all__ = ["pool"]  # the fixture
 
 AP, NDCG, RPREC = map(parse_measure, ("AP", "nDCG@3", "Rprec"))
 EXACT = {"rel": 1e-12, "abs": 1e-12}

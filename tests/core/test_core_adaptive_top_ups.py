@@ -14,7 +14,6 @@ from estimation.core.data.scope import Scope
 from estimation.core.estimates.difference import DifferenceEstimate
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.adaptive_ahead import ahead_of_batches
-from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.adaptive import top_ups
 from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.estimates import estimate_totals
@@ -62,13 +61,6 @@ def _lists(ranked: Callable) -> dict:
 def grades(grown: Pool) -> np.ndarray:
     """Of the grown pool."""
     return np.array([2, 0, 1, 0, 2, 1])[: len(grown)]
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learn from the very first judgment, so that a tiny round is as adaptive as a large one."""
-    monkeypatch.setattr(model, "LEAST_JUDGED", 1)
-    monkeypatch.setattr(model, "LEAST_FOUND", 0)
 
 
 def plan_for(

@@ -29,7 +29,6 @@ from tests.core.test_core_adaptive import (
     GRADES,
     NDCG,
     begun,
-    eager,
     labels_of,
     plan_for,
     plan_of,
@@ -38,7 +37,7 @@ from tests.core.test_core_adaptive import (
 )
 from tests.core.test_core_adaptive import every_round as every_plain_round
 
-__all__ = ["eager", "pool"]  # the fixtures
+__all__ = ["pool"]  # the fixture
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 

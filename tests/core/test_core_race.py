@@ -23,14 +23,11 @@ from tests.core.simulated_pools import simulated_pool
 from tests.core.test_core_adaptive import (
     _each,
     begun,
-    eager,
     estimated_by,
     labels_of,
     plan_for,
     played,
 )
-
-__all__ = ["eager"]  # a fixture
 
 DCG, PRECISION = parse_measure("DCG@3"), parse_measure("P@2")
 TAGS = ("a", "b", "c")

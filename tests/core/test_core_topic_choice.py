@@ -26,10 +26,8 @@ from estimation.research.simulation import true_values
 from tests.core import test_core_adaptive_topics
 from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
-from tests.core.test_core_adaptive import DCG, begun, eager, plan_for, plan_of, played
+from tests.core.test_core_adaptive import DCG, begun, plan_for, plan_of, played
 from tests.core.test_core_adaptive_topics import every_round, grades_of, values, ways
-
-__all__ = ["eager"]  # a fixture
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 WANTED = [

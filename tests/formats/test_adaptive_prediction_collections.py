@@ -11,8 +11,8 @@ from estimation.formats.collections import adaptive
 from estimation.formats.collections.adaptive import MODELS
 from estimation.formats.collections.archive import DRAWS, FACTS
 from estimation.formats.collections.ranked import LISTS
+from tests.core.adaptive_by_run import ACCURACY, MAE, MSE, PREDICTED, plan_for, played
 from tests.core.collecting import publish
-from tests.core.test_core_adaptive_scores import ACCURACY, BEST, MAE, MSE, plan_for, played
 from tests.core.test_core_preferences import scored
 from tests.formats.collection_files import (
     Change,
@@ -38,7 +38,10 @@ def lists(seed: int, *, topics: list[str] = TOPICS):
     rng = np.random.default_rng(seed)
     return scored(
         {
-            topic: {f"d{number}": round(float(rng.uniform(0, BEST)), 3) for number in range(10)}
+            topic: {
+                f"d{number}": round(float(rng.uniform(0, PREDICTED.best)), 3)
+                for number in range(10)
+            }
             for topic in topics
         }
     )
@@ -58,7 +61,7 @@ class Case:
 
     def collected(self) -> RoundCollection:
         return publish(
-            self.pool, self.drawn, labels=self.labels, max_grade=BEST, version="0.1",
+            self.pool, self.drawn, labels=self.labels, max_grade=PREDICTED.best, version="0.1",
             measures=MEASURES, seeds=["s"],
         )  # fmt: skip
 
@@ -75,7 +78,7 @@ def test_what_is_read_back_has_the_estimates_of_the_round_and_of_later_runs() ->
     found, problems = read(GOOD)
     assert found is not None, problems.as_dict()
     told = evaluate(
-        CASE.pool, CASE.drawn, labels=CASE.labels, measures=MEASURES, max_grade=BEST
+        CASE.pool, CASE.drawn, labels=CASE.labels, measures=MEASURES, max_grade=PREDICTED.best
     ).results
     again = found.evaluate(found.pool, measures=MEASURES).results
     for one, two in zip(told, again, strict=True):

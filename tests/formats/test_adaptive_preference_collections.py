@@ -11,8 +11,15 @@ from estimation.formats.collections import adaptive
 from estimation.formats.collections.adaptive import MODELS, PAIRS
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.ranked import LISTS
+from tests.core.adaptive_by_run import (
+    COMPARED,
+    PREFERENCES,
+    SWAPS,
+    WEIGHTED,
+    plan_for,
+    played,
+)
 from tests.core.collecting import publish
-from tests.core.test_core_adaptive_by_run import BEST, MEASURES, SWAPS, WEIGHTED, plan_for, played
 from tests.formats.collection_files import (
     Change,
     assert_read_back,
@@ -46,8 +53,8 @@ class Case:
 
     def collected(self) -> RoundCollection:
         return publish(
-            self.pool, self.drawn, labels=self.labels, max_grade=BEST, version="0.1",
-            measures=MEASURES, seeds=["s"],
+            self.pool, self.drawn, labels=self.labels, max_grade=COMPARED.best, version="0.1",
+            measures=PREFERENCES, seeds=["s"],
         )  # fmt: skip
 
 
@@ -63,15 +70,15 @@ def test_what_is_read_back_has_the_estimates_of_the_round_and_of_later_runs() ->
     found, problems = read(GOOD)
     assert found is not None, problems.as_dict()
     told = evaluate(
-        CASE.pool, CASE.drawn, labels=CASE.labels, measures=MEASURES, max_grade=1
+        CASE.pool, CASE.drawn, labels=CASE.labels, measures=PREFERENCES, max_grade=1
     ).results
-    again = found.evaluate(found.pool, measures=MEASURES).results
+    again = found.evaluate(found.pool, measures=PREFERENCES).results
     for one, two in zip(told, again, strict=True):
         for name in ("value", "low", "high", "covariance"):
             np.testing.assert_array_equal(getattr(one.estimate, name), getattr(two.estimate, name))
     later = {"later": lists(9)}
-    before = CASE.collected().evaluate(later, measures=MEASURES).results
-    after = found.evaluate(later, measures=MEASURES).results
+    before = CASE.collected().evaluate(later, measures=PREFERENCES).results
+    after = found.evaluate(later, measures=PREFERENCES).results
     for one, two in zip(before, after, strict=True):
         assert one.estimate.value.tolist() == two.estimate.value.tolist()
         assert one.estimate.high.tolist() == two.estimate.high.tolist()
