@@ -1,12 +1,14 @@
 """Judged collections of every kind as files, with the numbers that were published from them.
 
-    .venv/bin/python -m tests.formats.stored_collections
+    .venv/bin/python -m tests.formats.stored_collections [name …]
 
-makes both anew in `stored/`: only where numbers change for a reason that a decision record tells.
+makes both anew in `stored/`, of all kinds or of those that are named: only where a kind is new, or
+numbers change for a reason that a decision record tells.
 Files of `EARLIER` are kept, which no version plans any more: only their numbers are made anew.
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
@@ -51,6 +53,7 @@ MEASURES = (
     "DCG@5", "DCG", "P@5", "RBP(p=0.8)", "Mean(max=3)", "AP", "nDCG@5", "Rprec", "ERR@5",
     "#ofSwaps", "wSwaps",
 )  # fmt: skip
+OF_SCORES = "Accuracy", "MAE", "MSE"  # told of runs whose scores are kept
 RUNS, LATER = ("run0", "run1", "run2", "run3"), ("later", "own")
 
 
@@ -68,6 +71,15 @@ def lists_of(tag: str) -> RankedLists:
         rows.append(np.array([name.encode() for name in docnos]))
     bounds = np.arange(len(TOPICS) + 1) * DEPTH
     return RankedLists(tuple(TOPICS), bounds, np.concatenate(rows))
+
+
+def scored_lists_of(tag: str) -> RankedLists:
+    """The same documents by scores: about their grades, those of run 2 a grade higher."""
+    docnos, at = lists_of(tag).docnos, np.arange(len(TOPICS) * DEPTH)
+    topic = at // DEPTH
+    grades = [grade_of(*each, MAX_GRADE) for each in zip(topic.tolist(), docnos, strict=True)]
+    scores = np.array(grades) + (tag == "run2") + (at * 5 % 7 - 3) / 8.0
+    return rank_lines(np.array(TOPICS, dtype="S")[topic], docnos, scores)
 
 
 def grade_of(topic: int, docno: bytes, best: int) -> int:
@@ -159,19 +171,31 @@ def of_adaptive(pool: Pool) -> RoundCollection:
     )  # fmt: skip
 
 
-def of_adaptive_preferences(pool: Pool) -> RoundCollection:
-    """Two of three batches of preferences, the second from what the first taught."""
-    goal, measure = goals.ranking(*RUNS), parse_measure("wSwaps")
-    prior = make_prior(pool, name="constant", goal=goal, measure=measure, max_grade=2)
+def of_adaptive_by_run(pool: Pool, measures: list[str], *, best: int, seed: str) -> RoundCollection:
+    """Two of three batches, the second from what the first taught; the first measure is its own."""
+    goal, (measure, *reported) = goals.ranking(*RUNS), [parse_measure(each) for each in measures]
+    prior = make_prior(pool, name="constant", goal=goal, measure=measure, max_grade=best)
     design = make_design(
         pool, goal=goal, measure=measure, prior=prior, method="adaptive", budget=150,
-        batch_size=50, reported=[parse_measure("#ofSwaps")], max_grade=2,
+        batch_size=50, reported=reported, max_grade=best,
     )  # fmt: skip
-    drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, 2), seed="preferences")
-    drawn = drawn.extended(pool, labels=labels_of(pool, drawn.pairs(pool), 2))
+    drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, best), seed=seed)
+    drawn = drawn.extended(pool, labels=labels_of(pool, drawn.pairs(pool), best))
     assert drawn.sample.steps[1].model is not None
-    labels = labels_of(pool, drawn.pairs(pool), 2)
-    return publish(pool, drawn, labels=labels, max_grade=2, version=VERSION)
+    labels = labels_of(pool, drawn.pairs(pool), best)
+    return publish(pool, drawn, labels=labels, max_grade=best, version=VERSION)
+
+
+def of_adaptive_scores() -> RoundCollection:
+    """Of errors of scores; a part of what these predict is taken off."""
+    runs = {tag: scored_lists_of(tag) for tag in RUNS}
+    pool = build_pool(TOPICS, runs, depth=DEPTH, scores=True)
+    made = of_adaptive_by_run(pool, ["MSE", "MAE", "P@5"], best=MAX_GRADE, seed="scores")
+    assert isinstance(made.drawn, AdaptiveRound)
+    learned = made.drawn.sample.steps[1].model
+    assert learned is not None
+    assert learned.part > 0.0
+    return made
 
 
 def collections() -> Iterator[tuple[str, RoundCollection]]:
@@ -201,7 +225,9 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
         yield f"topics-{estimator}", of_topics(pool, estimator)
     yield "active", of_active(pool)
     yield "adaptive-told", of_adaptive(pool)
-    yield "adaptive-preferences", of_adaptive_preferences(preferences)
+    made = of_adaptive_by_run(preferences, ["wSwaps", "#ofSwaps"], best=2, seed="preferences")
+    yield "adaptive-preferences", made
+    yield "adaptive-scores", of_adaptive_scores()
 
 
 # ---------------------------------------------------------------------------------- numbers
@@ -209,9 +235,10 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
 
 def published(collection: RoundCollection) -> dict[str, Any]:
     """All numbers by measure and kind of interval, for the runs of the pool and later ones."""
-    runs = {tag: lists_of(tag) for tag in (*RUNS, *LATER)}
+    scores = collection.pool.score is not None
+    runs = {tag: (scored_lists_of if scores else lists_of)(tag) for tag in (*RUNS, *LATER)}
     found: dict[str, Any] = {}
-    for text in MEASURES:
+    for text in (*MEASURES, *(OF_SCORES if scores else ())):
         for interval in collection.intervals:
             try:
                 evaluation = collection.evaluate(
@@ -251,15 +278,17 @@ def stored(name: str) -> RoundCollection:
     return found
 
 
-def main() -> None:
-    STORED.mkdir(exist_ok=True)
-    numbers = {name: published(stored(name)) for name in EARLIER}
+def main(*wanted: str) -> None:
+    numbers = json.loads(NUMBERS.read_text())
+    if not wanted:
+        numbers = {name: published(stored(name)) for name in EARLIER}
     for name, collection in collections():
-        with (STORED / f"{name}.zip").open("wb") as file:
-            write_collection(file, collection)
-        numbers[name] = published(collection)
+        if not wanted or name in wanted:
+            with (STORED / f"{name}.zip").open("wb") as file:
+                write_collection(file, collection)
+            numbers[name] = published(collection)
     NUMBERS.write_text(json.dumps(numbers, indent=0, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
