@@ -8,93 +8,43 @@ median of the trials; and in how many cells what came was within the range give 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.grown import Grown
 from benchmarks.public import FOLDER, collection_in
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import FloatArray
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool
-from estimation.core.data.scope import Scope, place_of_pairs
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.learning import LearningProspects
 from estimation.core.planning.prospects import reached_by_budget
-from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import AdaptivePlan
-from estimation.core.rounds.adaptive.top_ups import continued, topped_up, unlearned
-from estimation.core.rounds.evaluation import evaluate
-from estimation.core.sampling import goals
-from estimation.core.sampling.allocation import make_design
-from estimation.core.sampling.priors import Prior, make_prior
-from estimation.management.judged_collections import JudgedCollection, grades_of, read_collection
+from estimation.core.rounds.adaptive.top_ups import unlearned
+from estimation.management.judged_collections import read_collection
 
 CELLS = ("cranfield", "DCG@10"), ("trec8", "P@10"), ("dl2019", "DCG@10")
 FIRST, MORE, WAYS = (500, 2000), (120, 500, 1000), ("alone", "together")
 GOALS = "absolute", "ranking"
-DEPTH, BATCHES, OLD, MOST, NEAR = 10, 10, 2.0 / 3.0, 0.75, 1.25
+DEPTH, OLD, MOST, NEAR = 10, 2.0 / 3.0, 0.75, 1.25
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A collection of which some runs come later, and a measure and a goal."""
-
-    collection: JudgedCollection
-    measure: str
-    goal: str
-
-    @cached_property
-    def pool(self) -> Pool:
-        return self.collection.pool(depth=DEPTH)
-
-    @cached_property
-    def smaller(self) -> Pool:
-        """The pool of the old runs."""
-        tags, rng = sorted(self.collection.runs), np.random.default_rng(0)
-        old = rng.choice(tags, round(OLD * len(tags)), replace=False)
-        runs = {tag: self.collection.runs[tag] for tag in sorted(old.tolist())}
-        return replace(self.collection, runs=runs).pool(depth=DEPTH)
-
-    @cached_property
-    def grades(self) -> IntArray:
-        return grades_of(self.pool, self.collection.grades)[0]
-
-    @cached_property
-    def place(self) -> IntArray:
-        return place_of_pairs(self.smaller, self.pool)
-
-    def prior(self, pool: Pool) -> Prior:
-        return make_prior(pool, name="rank", **self._about(pool))  # type: ignore[arg-type]
-
-    def plan(self, pool: Pool, budget: int) -> AdaptivePlan:
-        size = -(-budget // BATCHES)
-        design = make_design(
-            pool, prior=self.prior(pool), method="adaptive", budget=budget, batch_size=size,
-            **self._about(pool),  # type: ignore[arg-type]
-        )  # fmt: skip
-        return AdaptivePlan(design, self.collection.max_grade)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Foretold(Grown):
+    """A collection of which some runs come later, whose top-ups are foretold and played."""
 
     def first(self, budget: int, turn: int) -> AdaptiveRound:
-        grades, pool = self.grades[self.place], self.smaller
-        return _to_the_end(pool, self.plan(pool, budget), grades, f"first {turn}")
+        return self.played(self.smaller, self.plan(self.smaller, budget), f"first {turn}")
 
-    def top_up(self, first: AdaptiveRound, budget: int, way: str) -> AdaptivePlan:
+    def second(self, first: AdaptiveRound, budget: int, way: str) -> AdaptivePlan:
         judged = np.sort(self.place[first.sample.pair])
-        past = Past.alone(judged, pairs=len(self.pool))
-        if way == "together":
-            frame, scope = first.design.frame(self.smaller), Scope.of(self.smaller, self.pool)
-            past = continued(scope, frame, first.sample, judged, budget=float(budget))
-        return topped_up(self.plan(self.pool, budget), past)
+        past = self.alone(judged) if way == "alone" else self.together(first, judged, budget)
+        return self.top_up(budget, past)
 
     def came(self, plan: AdaptivePlan, turn: int) -> float:
         """The half width of the middle run."""
-        drawn = _to_the_end(self.pool, plan, self.grades, f"second {turn}")
-        pairs, best = drawn.sample.pair, self.collection.max_grade
-        labels = LabelRows(pairs, self.grades[pairs])
-        asked = {"measures": [plan.measure], "max_grade": best}
-        result = evaluate(self.pool, drawn, labels=labels, **asked).results[0]  # type: ignore[arg-type]
+        result = self.result(self.played(self.pool, plan, f"second {turn}"))
         return float(np.median(result.estimate.half_width))
 
     def told(self, plan: AdaptivePlan) -> tuple[float, float]:
@@ -114,22 +64,6 @@ class Grown:
         here = told.at(plan.budget)
         return here.half_width, here.half_width_most
 
-    def _about(self, pool: Pool) -> dict[str, object]:
-        goal = goals.absolute(*pool.runs) if self.goal == "absolute" else goals.ranking(*pool.runs)
-        best = self.collection.max_grade
-        return {"goal": goal, "measure": parse_measure(self.measure), "max_grade": best}
-
-
-def _to_the_end(pool: Pool, plan: AdaptivePlan, grades: IntArray, seed: str) -> AdaptiveRound:
-    def labels(pairs: IntArray) -> LabelRows:
-        return LabelRows(pairs, grades[pairs])
-
-    judged = np.array([], dtype=np.int64) if plan.past is None else plan.past.judged
-    drawn = AdaptiveRound.begin(pool, plan, seed=seed, labels=labels(judged))
-    while drawn.planned < drawn.batches:
-        drawn = drawn.extended(pool, labels=labels(drawn.sample.pair))
-    return drawn
-
 
 def lines(wanted: str, trials: int) -> Iterator[str]:
     """A line for each cell, then how many hold, as it is played and by the design alone."""
@@ -138,7 +72,10 @@ def lines(wanted: str, trials: int) -> Iterator[str]:
         there = collection_in(FOLDER, name)
         read = read_collection(there / "runs", there / "qrels.txt", after_each=lambda _: None)
         for goal in GOALS:
-            for cell, over in _cells(Grown(read, measure, goal), trials):
+            grown = Foretold(
+                collection=read, measure=parse_measure(measure), goal=goal, depth=DEPTH, share=OLD
+            )
+            for cell, over in _cells(grown, trials):
                 found.append((f"{name} {measure} {goal} {cell}", over))
                 yield f"{found[-1][0]:42}" + _line(over)
     for way, ends in (("played", slice(1, 3)), ("by the design", slice(3, 5))):
@@ -151,7 +88,7 @@ def lines(wanted: str, trials: int) -> Iterator[str]:
         )
 
 
-def _cells(grown: Grown, trials: int) -> Iterator[tuple[str, FloatArray]]:
+def _cells(grown: Foretold, trials: int) -> Iterator[tuple[str, FloatArray]]:
     for first in (each for each in FIRST if each < len(grown.smaller)):
         rounds = [grown.first(first, turn) for turn in range(trials)]
         for more in (each for each in MORE if each <= MOST * (len(grown.pool) - first)):
@@ -160,9 +97,9 @@ def _cells(grown: Grown, trials: int) -> Iterator[tuple[str, FloatArray]]:
                 yield f"{first} + {more} {way}", np.median(found, axis=0)
 
 
-def _over(grown: Grown, turn: int, first: AdaptiveRound, more: int, way: str) -> FloatArray:
+def _over(grown: Foretold, turn: int, first: AdaptiveRound, more: int, way: str) -> FloatArray:
     """What came, and what was foretold over it: played, and by the design, at best and at worst."""
-    plan = grown.top_up(first, more, way)
+    plan = grown.second(first, more, way)
     width = max(grown.came(plan, turn), 1e-12)
     ends = *grown.told(plan), *grown.by_design(plan)
     return np.array([width, *(each / width for each in ends)])

@@ -37,29 +37,22 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from benchmarks.grown import BATCHES, Grown
 from benchmarks.public import FOLDER, collection_in
-from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool
-from estimation.core.data.scope import Scope, place_of_pairs
-from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.arrays import FloatArray
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import AdaptivePlan
-from estimation.core.rounds.adaptive.top_ups import continued, topped_up
 from estimation.core.rounds.combining import RoundsTogether, part_over
-from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import DrawnRound
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.designs import Method as Drawing
 from estimation.core.sampling.draws import draw
-from estimation.core.sampling.goals import Goal
-from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.probabilities import poisson_thresholds
 from estimation.core.sampling.top_up import top_up
-from estimation.management.judged_collections import JudgedCollection, grades_of, read_collection
+from estimation.management.judged_collections import JudgedCollection, read_collection
 from estimation.research.simulation import true_values
 from estimation.research.trials.honesty import Claims, Truth, check
 from estimation.research.trials.processes import in_processes
@@ -71,7 +64,6 @@ CELLS = (
     ("trec8", "P@10", 10, 2000, 500),
 )
 GOALS = ("absolute", "ranking")
-BATCHES = 10  # of an adaptive first round
 WAYS = ("fresh", "union", "top-up", "certain", "learned", "continued", "twin")
 
 
@@ -86,47 +78,16 @@ class Trial:
     new: int
 
 
-@dataclass(frozen=True, eq=False)
-class Cell:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cell(Grown):
     """A collection of which half of the runs are old, a measure, a goal, and what both rounds cost.
 
     ``first`` is how the first round was drawn.
     """
 
-    collection: JudgedCollection
-    measure: Measure
-    goal: str
-    depth: int
     budgets: tuple[int, int]
     first: Drawing = "poisson"
-    split: int = 0
-
-    @cached_property
-    def old(self) -> list[str]:
-        """The tags of the old runs."""
-        tags, rng = sorted(self.collection.runs), np.random.default_rng(self.split)
-        return sorted(rng.choice(tags, len(tags) // 2, replace=False).tolist())
-
-    @cached_property
-    def smaller(self) -> Pool:
-        """The pool of the old runs, over the topics of all."""
-        runs = {tag: self.collection.runs[tag] for tag in self.old}
-        return replace(self.collection, runs=runs).pool(depth=self.depth)
-
-    @cached_property
-    def pool(self) -> Pool:
-        """The pool of all runs."""
-        return self.collection.pool(depth=self.depth)
-
-    @cached_property
-    def grades(self) -> IntArray:
-        """The grade of each pair of the pool."""
-        return grades_of(self.pool, self.collection.grades)[0]
-
-    @cached_property
-    def place(self) -> IntArray:
-        """Where the pairs of the smaller pool stand in the pool."""
-        return place_of_pairs(self.smaller, self.pool)
+    share: float = 0.5
 
     @cached_property
     def truth(self) -> Truth:
@@ -137,16 +98,8 @@ class Cell:
     def designs(self) -> tuple[Design, Design]:
         """Of the first round, and of the second as if there was none before it."""
         first, second = self.budgets
-        one = self._design(self.smaller, first, -(-first // BATCHES), self.first)
-        return one, self._design(self.pool, second, second, "poisson")
-
-    def _design(self, pool: Pool, budget: int, batch_size: int, method: Drawing) -> Design:
-        goal, best = Goal(self.goal, pool.runs), self.collection.max_grade
-        prior = make_prior(pool, name="rank", goal=goal, measure=self.measure, max_grade=best)
-        return make_design(
-            pool, goal=goal, measure=self.measure, prior=prior, budget=budget,
-            batch_size=batch_size, method=method,
-        )  # fmt: skip
+        one = self.design(self.smaller, first, BATCHES, self.first)
+        return one, self.design(self.pool, second, 1, "poisson")
 
     @cached_property
     def chances(self) -> FloatArray:
@@ -176,12 +129,10 @@ class Cell:
         certain = top_up(self.designs[1], judged).own(alone=True)
         found = {"fresh": alone(PairRound(plain, second(plain)))}
         found["certain"] = alone(PairRound(certain, second(certain)))
-        past = Past.alone(np.flatnonzero(judged), pairs=len(self.pool))
+        past = self.alone(np.flatnonzero(judged))
         found["learned"] = alone(self._adaptive(past, f"{turn} third"))
         if isinstance(first, AdaptiveRound):
-            frame, scope = first.design.frame(self.smaller), Scope.of(self.smaller, self.pool)
-            budget = float(self.budgets[1])
-            past = continued(scope, frame, first.sample, past.judged, budget=budget)
+            past = self.together(first, past.judged, self.budgets[1])
             found["continued"] = alone(self._adaptive(past, f"{turn} third"))
         if isinstance(first, PairRound):
             for way, design in (
@@ -195,25 +146,13 @@ class Cell:
         design, pool = self.designs[0], self.smaller
         if self.first == "poisson":
             return PairRound(design, draw(pool, design, seed=seed))
-        plan = AdaptivePlan(design, self.collection.max_grade)
-        return _to_the_end(pool, plan, self.grades[self.place], seed)
+        return self.played(pool, AdaptivePlan(design, self.collection.max_grade), seed)
 
     def _adaptive(self, past: Past, seed: str) -> AdaptiveRound:
-        """An adaptive second round that knows what was judged."""
-        size = -(-self.budgets[1] // BATCHES)
-        plain = self._design(self.pool, self.budgets[1], size, "adaptive")
-        plan = topped_up(AdaptivePlan(plain, self.collection.max_grade), past)
-        return _to_the_end(self.pool, plan, self.grades, seed)
+        return self.played(self.pool, self.top_up(self.budgets[1], past), seed)
 
     def _told(self, drawn: DrawnRound, *, judged: FloatArray) -> Trial:
-        pairs = drawn.pairs(self.pool)
-        result = evaluate(
-            self.pool,
-            drawn,
-            labels=LabelRows(pairs, self.grades[pairs]),
-            measures=[self.measure],
-            max_grade=self.collection.max_grade,
-        ).results[0]
+        pairs, result = drawn.pairs(self.pool), self.result(drawn)
         seen = check([Claims.of(result)], self.truth)
         order = seen.order
         return Trial(
@@ -223,19 +162,6 @@ class Cell:
             true_verdicts=0 if order is None else order.true_verdicts,
             new=int(np.count_nonzero(judged[pairs] == 0.0)),
         )
-
-
-def _to_the_end(pool: Pool, plan: AdaptivePlan, grades: IntArray, seed: str) -> AdaptiveRound:
-    """An adaptive round of which every batch is judged."""
-
-    def labels(pairs: IntArray) -> LabelRows:
-        return LabelRows(pairs, grades[pairs])
-
-    judged = np.array([], dtype=np.int64) if plan.past is None else plan.past.judged
-    drawn = AdaptiveRound.begin(pool, plan, seed=seed, labels=labels(judged))
-    while drawn.planned < drawn.batches:
-        drawn = drawn.extended(pool, labels=labels(drawn.sample.pair))
-    return drawn
 
 
 def _of_new_pairs(design: Design, earlier: FloatArray) -> Design:
@@ -324,8 +250,8 @@ def main() -> None:
                 continue
             first, second = budgets
             cell = Cell(
-                known[name], parse_measure(measure), goal, depth, (first, second), given.first,
-                given.split,
+                collection=known[name], measure=parse_measure(measure), goal=goal, depth=depth,
+                budgets=(first, second), first=given.first, split=given.split,
             )  # fmt: skip
             trials = list(in_processes(cell.play, given.trials, jobs=given.jobs))
             print(f"\n{name} {measure} {goal}, {first} + {second} pairs, {given.trials} trials")
