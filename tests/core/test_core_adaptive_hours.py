@@ -25,7 +25,6 @@ from tests.core.test_core_adaptive import (
     NDCG,
     _each,
     begun,
-    eager,
     estimated_by,
     labels_of,
     plan_for,
@@ -33,7 +32,7 @@ from tests.core.test_core_adaptive import (
     pool,
 )
 
-__all__ = ["eager", "pool"]  # the fixtures
+__all__ = ["pool"]  # a fixture
 SECONDS = np.array([10.0, 30.0, 90.0])  # by grade: who finds something reads on
 ASSUMED = 30.0
 
