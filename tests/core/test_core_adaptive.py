@@ -70,7 +70,8 @@ def labels_of(pairs: np.ndarray, grades: np.ndarray = GRADES, *, times: int = 1)
 
 def begun(plan: AdaptivePlan) -> AdaptiveRound:
     none = np.array([], dtype=np.int64)
-    return AdaptiveRound(plan, AdaptiveState("", none, none.astype(np.int32), none * 1.0, ()))
+    empty = AdaptiveState("", none, none.astype(np.int32), none * 1.0, ())
+    return AdaptiveRound(plan, empty.after(plan.past))
 
 
 def every_round(
@@ -95,7 +96,8 @@ def _each(drawn: AdaptiveRound, planned: PlannedBatch) -> Iterator[tuple[float, 
             taken = np.isin(possible, pairs)
             sure = np.where(taken, chance[possible], 1.0 - chance[possible])
             if (share := float(np.prod(sure))) > 0.0:
-                yield share, drawn.with_batch(planned, np.array(pairs, dtype=np.int64))
+                at = planned.frame.at[np.array(pairs, dtype=np.int64)]
+                yield share, drawn.with_batch(planned, at)
 
 
 def estimated_by(

@@ -1,7 +1,6 @@
 """Adaptive rounds that add to what is judged: unbiased over a pool that has grown."""
 
 from collections.abc import Callable, Iterator
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from estimation.core.rounds.adaptive.batch_weights import BatchWeights
 from estimation.core.rounds.adaptive.estimates import estimate_totals
 from estimation.core.rounds.adaptive.past import Past
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
-from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
+from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, walk
 from estimation.core.rounds.adaptive.top_ups import continued, topped_up
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import load_round
@@ -30,6 +29,7 @@ from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
 from tests.core.length import bounded
 from tests.core.simulated_pools import simulated_pool
+from tests.core.test_core_adaptive import begun, every_round
 
 DCG, PRECISION = parse_measure("DCG@3"), parse_measure("P@2")
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -63,6 +63,12 @@ def grades(grown: Pool) -> np.ndarray:
     return np.array([2, 0, 1, 0, 2, 1])[: len(grown)]
 
 
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares are made for a quarter more, so that rounds that are continued count for a part."""
+    monkeypatch.setattr(top_ups, "extended", lambda more: 1.25)
+
+
 def plan_for(
     pool: Pool, budget: float, *, batches: int = 2, measure: Measure = DCG
 ) -> AdaptivePlan:
@@ -80,34 +86,6 @@ def plan_for(
         reported=[PRECISION],
     )
     return AdaptivePlan(design, BEST)
-
-
-def begun(plan: AdaptivePlan) -> AdaptiveRound:
-    none = np.array([], dtype=np.int64)
-    empty = AdaptiveState("", none, none.astype(np.int32), none.astype(float), ())
-    return AdaptiveRound(plan, empty.after(plan.past))
-
-
-def every_round(
-    pool: Pool, drawn: AdaptiveRound, grades: np.ndarray, batches: int
-) -> Iterator[tuple[float, AdaptiveRound]]:
-    """All rounds that can come to be, with their probabilities."""
-    if batches == 0:
-        yield 1.0, drawn
-        return
-    pairs = drawn.sample.pair
-    planned = drawn.next_batch(pool, labels=LabelRows(pairs, grades[pairs]))
-    chance, frame = planned.chances.by(0), planned.frame
-    possible = np.flatnonzero(chance > 0.0)
-    for number in range(len(possible) + 1):
-        for some in combinations(possible.tolist(), number):
-            taken = np.isin(possible, some)
-            share = float(np.prod(np.where(taken, chance[possible], 1.0 - chance[possible])))
-            if share > 0.0:
-                at = frame.at[np.array(some, dtype=np.int64)]
-                longer = drawn.with_batch(planned, at)
-                for rest, whole in every_round(pool, longer, grades, batches - 1):
-                    yield share * rest, whole
 
 
 def estimated(
@@ -149,9 +127,11 @@ def continuing(
 ) -> Iterator[tuple[float, AdaptiveRound]]:
     """All top-ups of all first rounds; of those in which nothing is left to draw the first."""
     of_first = grades[Scope.of(pool, grown).place]
-    for chance, first in every_round(pool, begun(plan_for(pool, 2.0)), of_first, TIMES):
+    for chance, first in every_round(
+        pool, begun(plan_for(pool, 2.0)), batches=TIMES, grades=of_first
+    ):
         plan = top_up_of(pool, grown, first, budget=budget, **given)
-        for rest, drawn in every_round(grown, begun(plan), grades, batches):
+        for rest, drawn in every_round(grown, begun(plan), batches=batches, grades=grades):
             yield chance * rest, drawn
 
 
@@ -160,9 +140,19 @@ def continuing(
 def test_a_round_that_is_continued_is_unbiased_and_so_are_its_variances(
     pool: Pool, grown: Pool, grades: np.ndarray, eager: None, batches: int, measure: Measure
 ) -> None:
+    """With twice its budget all pairs are certain: all that counts is left to the top-up."""
     rounds = continuing(pool, grown, grades, batches=batches)
     mean, covariance, told = moments(grown, rounds, grades, measure)
     assert mean == pytest.approx(true_values(grown, grades=grades, measure=measure), **EXACT)
+    assert told == pytest.approx(covariance, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_what_a_first_round_counts_for_is_unbiased(
+    pool: Pool, grown: Pool, grades: np.ndarray, eager: None, counting: None
+) -> None:
+    mean, covariance, told = moments(grown, continuing(pool, grown, grades, batches=1), grades)
+    assert mean == pytest.approx(true_values(grown, grades=grades, measure=DCG), **EXACT)
     assert told == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
@@ -178,17 +168,20 @@ def test_pairs_that_others_judged_are_certain_and_count_with_what_is_left(
 
 @pytest.mark.slow
 def test_what_was_continued_is_continued_again(
-    pool: Pool, grown: Pool, grades: np.ndarray, eager: None, ranked: Callable
+    pool: Pool, grades: np.ndarray, eager: None, counting: None, ranked: Callable
 ) -> None:
-    lists = {"1": "xu", "2": "pq"}
-    again = build_pool(["1", "2"], {**_lists(ranked), "d": ranked(lists)}, depth=3)
-    every = np.full(len(again), 1)
+    """Each time with a pair more, or with two and then with one more."""
+    lists = {tag: each for tag, each in _lists(ranked).items() if tag in bounded("ab", "abc")}
+    grown = build_pool(["1", "2"], lists, depth=3)
+    lists["d"] = ranked({"1": "xu", "2": "pq"})
+    again = build_pool(["1", "2"], lists, depth=3)
+    grades, every = grades[: len(grown)], np.full(len(again), 1)
     every[Scope.of(grown, again).place] = grades
 
     def rounds() -> Iterator[tuple[float, AdaptiveRound]]:
         for chance, second in continuing(pool, grown, grades, batches=1):
             plan = top_up_of(grown, again, second, budget=1.0)
-            for rest, third in every_round(again, begun(plan), every, 1):
+            for rest, third in every_round(again, begun(plan), batches=1, grades=every):
                 yield chance * rest, third
 
     mean, covariance, told = moments(again, rounds(), every)
@@ -204,7 +197,7 @@ def test_alone_it_is_unbiased_given_whatever_was_judged(
     for judged in ([], [0], [1, 2], [0, 3, 4]):
         past = Past.alone(np.array(judged, dtype=np.int64), pairs=len(grown))
         plan = topped_up(plan_for(grown, 2.0), past)
-        rounds = every_round(grown, begun(plan), grades, 2)
+        rounds = every_round(grown, begun(plan), batches=2, grades=grades)
         mean, covariance, told = moments(grown, rounds, grades)
         assert mean == pytest.approx(truth, **EXACT)
         assert told == pytest.approx(covariance, rel=1e-10, abs=1e-12)
