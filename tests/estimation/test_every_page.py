@@ -18,6 +18,7 @@ from evalsite.administration import storage
 from judging.models import Campaign, Judgment, User
 from judging.services import assignments, batches
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 from tests.support.material import Material, small_material
 from tests.support.steps import counted
 
@@ -86,26 +87,36 @@ def test_no_page_asks_more_where_there_is_more() -> None:
     assert more == []
 
 
+@pytest.fixture
+def written(kept: Kept) -> dict[str, str]:
+    """What stands on each page of the smaller campaign."""
+
+    def read() -> dict[str, str]:
+        admin = User.objects.create_superuser("admin")
+        every = pages(*campaign(FEW, "few", labels=45, budget=60), admin)
+        return {page.name: content(page) for page in every}
+
+    return kept("pages", read)
+
+
 @pytest.mark.sqlite_only
-def test_no_page_has_an_id_twice() -> None:
+def test_no_page_has_an_id_twice(written: dict[str, str]) -> None:
     """What is folded away too, at which axe does not look: a label would lead to another field."""
-    admin = User.objects.create_superuser("admin")
+    assert len(written) > 40
     twice = {}
-    for page in pages(*campaign(FEW, "few", labels=45, budget=60), admin):
-        ids = Counter(re.findall(r'\sid="([^"]*)"', content(page)))
-        twice[page.name] = [each for each, count in ids.items() if count > 1]
+    for name, html in written.items():
+        ids = Counter(re.findall(r'\sid="([^"]*)"', html))
+        twice[name] = [each for each, count in ids.items() if count > 1]
     assert {name: ids for name, ids in twice.items() if ids} == {}
 
 
 @pytest.mark.sqlite_only
-def test_what_names_or_explains_a_field_is_on_its_page() -> None:
-    admin = User.objects.create_superuser("admin")
+def test_what_names_or_explains_a_field_is_on_its_page(written: dict[str, str]) -> None:
     missing = {}
-    for page in pages(*campaign(FEW, "few", labels=45, budget=60), admin):
-        html = content(page)
+    for name, html in written.items():
         named = re.findall(r'\s(?:for|aria-(?:describedby|labelledby|controls))="([^"]*)"', html)
         asked = {each for ids in named for each in ids.split()}
-        missing[page.name] = asked - set(re.findall(r'\sid="([^"]*)"', html))
+        missing[name] = asked - set(re.findall(r'\sid="([^"]*)"', html))
     assert {name: ids for name, ids in missing.items() if ids} == {}
 
 
