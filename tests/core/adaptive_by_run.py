@@ -121,11 +121,18 @@ def best_of(pool: Pool) -> int:
 # ----------------------------------------------------------------------------- all tiny rounds
 
 
-@cache
-def usual_rounds(measure: Measure, batches: int = 2) -> list[tuple[float, AdaptiveRound]]:
-    """All rounds by the usual plan: enumerated once, for tests that take `eager` alone."""
+def usual_rounds(measure: Measure, batches: int = 2) -> Rounds:
+    """All rounds by the usual plan, for tests that take `eager`; of two batches found once."""
+    if batches == 2:
+        return _of_two_batches(measure)
     pool = kind_of(measure).pool_of()
-    return list(rounds_of(pool, plan_for(pool, measure), measure, batches=batches))
+    return rounds_of(pool, plan_for(pool, measure), measure, batches=batches)
+
+
+@cache
+def _of_two_batches(measure: Measure) -> list[tuple[float, AdaptiveRound]]:
+    pool = kind_of(measure).pool_of()
+    return list(rounds_of(pool, plan_for(pool, measure), measure))
 
 
 def rounds_of(
