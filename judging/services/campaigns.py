@@ -237,9 +237,11 @@ def close(*, campaign: Campaign, by: User) -> None:
 def archive(*, campaign: Campaign, by: User) -> None:
     """Puts a campaign that nobody judges in away; nothing of it is lost, or changes.
 
-    Raises UserError ``wrong_state`` (409) while it is open or paused.
+    Raises UserError ``wrong_state`` (409) while it is open or paused, and ``being_drawn`` (409)
+    while a draw is under way, which may be to open it when it ends.
     """
     with transaction.atomic():
+        refuse_while_drawn(lock(campaign.pk))
         over = [Campaign.State.DRAFT, Campaign.State.CLOSED]
         rows = Campaign.objects.filter(pk=campaign.pk, state__in=over, archived=None)
         if not rows.update(archived=Now()):

@@ -155,3 +155,20 @@ def test_a_draw_opens_no_campaign_that_somebody_ended_or_paused(
     factories.run_due_jobs()
     campaign.refresh_from_db()
     assert campaign.state == state
+
+
+@pytest.mark.slow
+def test_a_campaign_that_a_draw_is_to_open_is_not_archived_before(
+    campaign: Campaign, organizer: Client
+) -> None:
+    """The draw would end in the archive, and open nothing."""
+    row = evaluation.drafted(campaign)
+    rounds.request_draw(row=row, by=campaign.created_by, and_open=True)
+
+    where = f"/api/campaigns/{campaign.slug}/archive/"
+    refused = organizer.post(where, content_type="application/json")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "being_drawn")
+    factories.run_due_jobs()
+    campaign.refresh_from_db()
+    assert (campaign.state, campaign.archived) == (Campaign.State.OPEN, None)
