@@ -62,9 +62,23 @@ def _over(found: Situation) -> NextStep | None:
         why = f"{again.what} {again.until}"
         return NextStep("closed", "Open it again, if it shall go on", why, action, waits=True)
     if not found.row.estimate_sets.exists():
+        return _over_without_numbers(found.row)
+    return NextStep("closed", "Take the results along", why, Action("report-list", "Export"))
+
+
+def _over_without_numbers(row: Round) -> NextStep:
+    """The latest round has none. One before it may have."""
+    before = Round.objects.filter(campaign=row.campaign_id, number__lt=row.number)
+    known = before.exclude(estimate_sets=None).order_by("-number").first()
+    if known is None:
         why = "The campaign was closed before a batch was judged: there are no results yet."
         return NextStep("closed", "Open it again, if it shall go on", why, waits=True)
-    return NextStep("closed", "Take the results along", why, Action("report-list", "Export"))
+    why = (
+        f"The campaign was closed before a batch of round {row.number} was judged: the latest "
+        f"results are those of round {known.number}."
+    )
+    action = Action("reports", "Export", (known.number,))
+    return NextStep("closed", "Take the results along", why, action)
 
 
 def _no_worker(found: Situation) -> NextStep | None:
