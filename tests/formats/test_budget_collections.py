@@ -72,7 +72,10 @@ def test_a_bad_budget_is_named(value: object, message: str | None) -> None:
 def test_a_state_with_other_budgets_is_another() -> None:
     """What was worked out of a state is kept for one that begins as it did."""
     state = CASE.drawn.sample
-    steps = tuple(replace(step, budget=None) for step in state.steps)
     assert state.following(state) is not state
-    other = replace(state, steps=steps)
+    for budget in (None, 1.0):
+        other = replace(state, steps=tuple(replace(step, budget=budget) for step in state.steps))
+        assert other.following(state) is other
+    *first, last = state.steps
+    other = replace(state, steps=(*first, replace(last, budget=1.0)))
     assert other.following(state) is other
