@@ -128,23 +128,18 @@ def test_the_form_shows_what_goes_with_the_method(demo: Site, page: Page, planne
         "seconds", "topic_seconds", "method", "depth", "seed", "negligible", "stop_when",
     }  # fmt: skip
     more = {
-        "adaptive": {"topic_minimum", "rule", "floor", "costs", "predictions", "further"},
+        "adaptive": {
+            "topic_minimum", "rule", "floor", "costs", "predictions", "further", "keeps_hours",
+        },
         "poisson": {
-            "rule",
-            "floor",
-            "costs",
-            "estimator",
-            "interval",
-            "with_earlier",
-            "top_up",
-            "further",
+            "rule", "floor", "costs", "estimator", "interval", "with_earlier", "top_up", "further",
         },
         "priority": {"rule", "floor"},
         "iid": {"rule", "eps", "costs", "interval", "with_earlier"},
         "per-query": {"rule", "eps"},
         "query": {"costs", "predictions"},
         "active": set(),
-    }
+    }  # fmt: skip
     assert {method: shown_with(page, method) - always for method in more} == more
     assert always <= shown_with(page, "active")
     page.locator("[name=method]").select_option("poisson")
