@@ -177,7 +177,9 @@ def fit_spread(z: FloatArray) -> TrueSpread:
     density = np.exp(density - density.max(axis=0))
     share = np.full(len(WIDTHS), 1.0 / len(WIDTHS))
     for _ in range(SWEEPS):
-        count = share * (density @ (1.0 / (share @ density)))
+        likely = share[:, None] * density
+        likely /= likely.sum(axis=0)
+        count = likely.sum(axis=1)
         count[0] += AT_ZERO
         share = count / count.sum()
     return TrueSpread(share, WIDTHS)
