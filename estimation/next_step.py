@@ -273,8 +273,8 @@ def _stuck(found: Situation) -> NextStep | None:
 def kept_open(stuck: int) -> str:
     """They are those of the whole campaign, and may be of several batches and rounds."""
     if stuck == 1:
-        return "1 pair that nobody is left to judge keeps its batch from its end."
-    return f"{stuck:,} pairs that nobody is left to judge keep their batches from their end."
+        return "1 pair waits for your decision, and keeps its batch from its end."
+    return f"{stuck:,} pairs wait for your decision, and keep their batches from their end."
 
 
 def _again(found: Situation) -> NextStep | None:

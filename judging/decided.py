@@ -10,7 +10,7 @@ MAX_GRADE = 20
 
 
 class Decision(models.Model):
-    """What the organizer decided about a pair that nobody was left to judge. Reports state it."""
+    """What the organizer decided about a pair that waited for it. Reports state it."""
 
     class Kind(models.TextChoices):
         GRADE = "grade", "use this grade"

@@ -1,4 +1,4 @@
-"""What organizers decide about pairs that nobody is left to judge."""
+"""What organizers decide about pairs that wait for it (`judging.stuck`)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the organizer decides about pairs that nobody is left to judge: recorded, told in reports.
+"""What the organizer decides about pairs that wait for it. Recorded, and told in reports.
 
 A draw is never dropped: a pair without a label gets a grade from the organizer, and a pair with
 fewer labels than wanted is used with those it has (their mean is as unbiased as the mean of more).

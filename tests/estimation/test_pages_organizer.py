@@ -187,10 +187,10 @@ def test_home_tells_of_pairs_that_wait_for_a_decision(
     assert assignment is not None
     assignments.skip(assignment=assignment, by=by, reason="unreadable")
     said = text(organizer.get(address("campaign-home", campaign)))
-    assert "1 pair that nobody is left to judge keeps its batch from its end" in said
+    assert "1 pair waits for your decision, and keeps its batch from its end" in said
     said = text(organizer.get(address("live", campaign, 1)))
     assert "1 pair waits for your decision" in said
-    assert "nobody is left to judge it, and its batch stays open" in said
+    assert "and its batch stays open: it was skipped, or nobody is left to judge it." in said
 
 
 @pytest.mark.slow
@@ -203,9 +203,9 @@ def test_pairs_that_wait_may_be_of_several_batches(campaign: Campaign, organizer
     waiting = Pair.objects.filter(campaign=campaign).count()
     assert waiting > max(batch.pairs for batch in selectors.round_progress(row).batches)
     said = text(organizer.get(address("campaign-home", campaign)))
-    assert f"{waiting} pairs that nobody is left to judge keep their batches from their end" in said
+    assert f"{waiting} pairs wait for your decision, and keep their batches from their end" in said
     said = text(organizer.get(address("live", campaign, 1)))
-    assert "nobody is left to judge them, and their batches stay open" in said
+    assert "and their batches stay open: they were skipped, or nobody is left to judge" in said
 
 
 @pytest.mark.slow
