@@ -8,8 +8,8 @@ import pytest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
-from estimation.core.estimates.estimators import Totals
 from estimation.core.estimates.ratio_labels import BiasLeft, RatioEstimate
+from estimation.core.estimates.totals import Totals
 from estimation.core.inference import ratio_knowledge
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.inference.missed import Missed

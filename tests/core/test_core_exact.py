@@ -15,12 +15,12 @@ from scipy import sparse
 from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.estimators import (
-    Totals,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
 )
 from estimation.core.estimates.products import cross_product
+from estimation.core.estimates.totals import Totals
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound

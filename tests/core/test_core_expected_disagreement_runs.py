@@ -37,14 +37,15 @@ def _ranked(topics: tuple[str, ...], lists: Sequence[str]) -> RankedLists:
     return RankedLists(topics, np.cumsum([0, *map(len, lists)]), names, scores)
 
 
-def noise_of(pool: Pool, measure: str, rows: LabelRows) -> np.ndarray:
+def noise_of(pool: Pool, measure: str, rows: LabelRows, name: str = "noise") -> np.ndarray:
     """The noise of each pair in the covariance of every two runs."""
     terms = linear_terms(pool, parse_measure(measure), pairs=np.arange(len(pool)), rows=rows)
-    assert terms.noise is not None
-    deviations = terms.noise.rows.toarray()
+    noise = getattr(terms, name)
+    assert noise is not None
+    deviations = noise.rows.toarray()
     found = np.zeros((len(pool), len(pool.runs), len(pool.runs)))
-    each = terms.noise.scale[:, None, None] * deviations[:, :, None] * deviations[:, None, :]
-    np.add.at(found, terms.noise.pair, each)
+    each = noise.scale[:, None, None] * deviations[:, :, None] * deviations[:, None, :]
+    np.add.at(found, noise.pair, each)
     return found
 
 
@@ -57,6 +58,8 @@ def test_of_two_grades_it_is_that_of_gains() -> None:
     gains = pair_labels(LabelRows(pair, grade // 2), pairs=len(pool), measure=BINARY)
     weight = pool.entry_weights(SWAPS)[0] ** 2
     assert found[:, 0, 0] == pytest.approx(weight * gains.with_expected().noise)
+    likely = noise_of(pool, "#ofSwaps", LabelRows(pair, grade), "noise_by_grades")
+    assert likely[:, 0, 0] == pytest.approx(weight * gains.likely_noise)
     assert np.abs(found[:, 0, 1]) == pytest.approx(found[:, 0, 0])
     assert (found[:, 0, 1] < 0.0).any(), "where their orders differ, what one gains the other loses"
 

@@ -10,7 +10,8 @@ from scipy import sparse
 from estimation.core.data.labels import LabelRows, pair_labels, select_rows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.estimates.totals import Totals
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import overlap
 from estimation.core.sampling.methods import LEAST_SHARE, MOST_FURTHER

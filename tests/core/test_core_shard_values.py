@@ -13,8 +13,9 @@ from estimation.core.data.labels import (
     select_rows,
 )
 from estimation.core.data.qrels import Qrels, find_rows
-from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.terms import linear_terms
+from estimation.core.estimates.totals import Totals
 from estimation.core.library.complete import evaluate_complete
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
@@ -182,7 +183,7 @@ def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     expected = one_estimate(sample)
     found = estimate_shards(SerialExecutor(), built(folder, shards), sample, judgments, measure=DCG)
     assert np.all(np.diag(expected.noise) > 0.0)
-    for name in ("value", "covariance", "contributions", "noise", "sure"):
+    for name in ("value", "covariance", "contributions", "noise", "sure", "noise_by_grades"):
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
 
 

@@ -8,7 +8,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.estimates.estimators import Totals
+from estimation.core.estimates.totals import Totals
 from estimation.core.inference import knowledge, uncertainty
 from estimation.core.inference.intervals import gamma_limits
 from estimation.core.inference.missed import Missed

@@ -105,8 +105,8 @@ class PairLabels:
     singles : float or ndarray of float64, shape (n,)
         Pairs with one judgment that each pair with more stands for.
     expected : ndarray of float64, shape (n,), or None
-        The variance that is expected within each pair, by its one judgment; of use for pairs with
-        one. None where nothing is measured, or every pair has two.
+        The variance that is expected within each pair, by the grades of its judgments. None where
+        nothing is measured.
     """
 
     mean: FloatArray
@@ -133,7 +133,13 @@ class PairLabels:
         if self.expected is None:
             return self
         variance = np.where(self.number >= 2, self.variance, self.expected)
-        return replace(self, variance=variance, singles=0.0, expected=None)
+        return replace(self, variance=variance, singles=0.0)
+
+    @property
+    def wanted(self) -> BoolArray:
+        """Which pairs add to a value or to what is told or expected of its error, shape (n,)."""
+        adding = (self.mean > 0.0) | (self.variance > 0.0)
+        return adding if self.expected is None else adding | (self.expected > 0.0)
 
     @property
     def noise(self) -> FloatArray:
@@ -146,6 +152,16 @@ class PairLabels:
         (1 - q) / q with one: q s2 (1/r + (1 - q) / q) is what the two cases give on average.
         """
         return np.asarray(self.variance * (1.0 / self.number + self.singles), dtype=np.float64)
+
+    @property
+    def likely_noise(self) -> FloatArray | None:
+        """The same as the grades of all judgments let one expect it, shape (n,).
+
+        For what is expected, never for an estimate of a variance, which it would bias. Pairs that
+        agree by chance leave no `noise`, and a run that counts in these alone would be exact. None
+        where nothing is measured.
+        """
+        return None if self.expected is None else np.asarray(self.expected / self.number)
 
 
 def singles_per_repeated(number: IntArray) -> float:
@@ -332,15 +348,13 @@ def _pair_labels(rows: LabelRows, pairs: int, utilities: FloatArray) -> PairLabe
         squares = np.bincount(position[again], weights=apart, minlength=pairs)
         np.divide(squares, number - 1, out=variance, where=repeated)
     labels = PairLabels(mean, number, variance, measured, singles_of(rows, number))
-    if not measured or repeated.all():
+    if not measured:
         return labels
     step = float(np.diff(np.unique(utilities)).mean()) if np.ptp(utilities) > 0.0 else 0.0
     by_grade = expected_by_grade(
         rows, number, variance[repeated, None], apart=np.array([step**2 / 2.0])
     )
-    expected = np.zeros(pairs)
-    once = number[position] == 1
-    expected[position[once]] = by_grade[rows.grade[once], 0]
+    expected = np.bincount(position, weights=by_grade[rows.grade, 0], minlength=pairs) / number
     return replace(labels, expected=expected)
 
 

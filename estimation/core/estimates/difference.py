@@ -32,8 +32,9 @@ from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.random_numbers import folds
-from .estimators import DifferenceEstimate, horvitz_thompson_poisson
+from .estimators import horvitz_thompson_poisson
 from .topic_sums import TopicSums, totals_by_topic
+from .totals import DifferenceEstimate
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
@@ -117,6 +118,7 @@ def difference_estimate(
         expected,
         weights.T @ np.maximum(uncertain, 0.0),
         weights.T @ np.maximum(-uncertain, 0.0),
+        noise_by_grades=corrected.noise_by_grades,
     )
 
 

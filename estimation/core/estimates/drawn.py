@@ -22,13 +22,7 @@ from ..arrays import (
     shown,
 )
 from ..data.labels import PairLabels, pair_name
-from .estimators import (
-    Totals,
-    horvitz_thompson_iid,
-    horvitz_thompson_poisson,
-    importance_sampling,
-)
-from .products import cross_product
+from .estimators import horvitz_thompson_iid, horvitz_thompson_poisson, importance_sampling
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -38,6 +32,7 @@ if TYPE_CHECKING:
     from ..sampling.designs import Design
     from ..sampling.samples import Sample
     from .terms import Terms
+    from .totals import Totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,11 +213,16 @@ class Drawn:
         Beside ``is``, what contributes to ``ht`` is not counted: runs are compared by ``is``.
         """
         found = self._estimates(terms)
-        if (noise := terms.noise) is None:
+        if terms.noise is None:
             return found
-        extra = cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])
+        noise, likely = terms.noise_of_runs(1.0 / self.inclusion[self.pair])
         return {
-            name: replace(each, covariance=each.covariance + extra, noise=each.noise + extra)
+            name: replace(
+                each,
+                covariance=each.covariance + noise,
+                noise=each.noise + noise,
+                noise_by_grades=each.likely_noise + likely,
+            )
             for name, each in found.items()
         }
 
@@ -265,8 +265,13 @@ def _repeated(
     """The pairs of every row. A pair's disagreement is there once, in its first row."""
     first = np.zeros(len(row), dtype=bool)
     first[np.unique(row, return_index=True)[1]] = True
-    variance = np.where(first, labels.variance[row], 0.0)
-    return weights[row], replace(labels.of(row), variance=variance), inclusion[row]
+    repeated = labels.of(row)
+    once = replace(
+        repeated,
+        variance=np.where(first, repeated.variance, 0.0),
+        expected=None if repeated.expected is None else np.where(first, repeated.expected, 0.0),
+    )
+    return weights[row], once, inclusion[row]
 
 
 def check_sample(pool: Pool, design: Design, sample: Sample) -> None:

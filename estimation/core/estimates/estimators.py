@@ -21,7 +21,7 @@ A pair with one judgment has no s2; its part is estimated from the pairs with mo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,83 +39,11 @@ from .products import (
 )
 from .rows import found_rows
 from .topic_sums import TopicSums
+from .totals import Totals
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
     from .held_products import JudgedProducts
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Estimated values of k runs.
-
-    Attributes
-    ----------
-    value : ndarray of float64, shape (k,)
-        U^_j, unbiased for U_j when every pair with a weight in run j can be sampled.
-    covariance : ndarray of float64, shape (k, k)
-        Estimated covariance of the values, label noise included; symmetric.
-    contributions : ndarray of float64, shape (k, k)
-        How many pairs carry a difference U^_j - U^_l, and on the diagonal U^_j:
-        (sum_i c_i)^2 / sum_i c_i^2 over the squares c_i of what they add to it (Kish). 0 if none.
-    noise : ndarray of float64, shape (k, k)
-        The part of the covariance that disagreement between assessors gives.
-    sure : ndarray of float64, shape (k,)
-        The part of the values that pairs add which were certain to be sampled.
-    """
-
-    value: FloatArray
-    covariance: FloatArray
-    contributions: FloatArray
-    noise: FloatArray
-    sure: FloatArray
-
-    @property
-    def carried(self) -> FloatArray:
-        """How many found pairs carry each value and difference, (k, k): too few, and it is unknown.
-
-        They are the `contributions`, unless these are counted in what a model missed.
-        """
-        return self.contributions
-
-    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
-        """Return what uncertain pairs add to values and take away, both >= 0, shape (k,) each."""
-        return np.maximum(self.value - self.sure, 0.0), np.zeros_like(self.value)
-
-
-@dataclass(frozen=True, eq=False)
-class DifferenceEstimate(Totals):
-    """Estimated values of k runs, with what each topic contributes.
-
-    Attributes
-    ----------
-    by_topic : ndarray of float64, shape (T, k)
-        Columns sum, but for rounding, to the values. A contribution can be negative.
-    expected : ndarray of float64, shape (N,)
-        b m_i of every pair of the pool: the label that was expected of it, from the labels of
-        other folds. Those of pairs that could not be sampled are no part of the values.
-    gains, losses : ndarray of float64, shape (k,)
-        What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
-    finds : ndarray of float64, shape (k, k), or None
-        As `contributions`, of the labels of found pairs in the place of residuals, up to what is
-        enough for a verdict (`finds_up_to`); None: the same as these.
-    """
-
-    by_topic: FloatArray
-    expected: FloatArray
-    gains: FloatArray
-    losses: FloatArray
-    finds: FloatArray | None = None
-
-    @property
-    def carried(self) -> FloatArray:
-        """How many found pairs carry each value and difference, (k, k), by their labels, so far
-        as that matters."""
-        return self.contributions if self.finds is None else self.finds
-
-    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
-        """Return what residuals of uncertain pairs add, and what they take away."""
-        return self.gains, self.losses
 
 
 def importance_sampling(
@@ -172,7 +100,7 @@ def importance_sampling(
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if inclusion is None:
         inclusion = drawn_probabilities(probability, draws=draws)
-    noise = _noise(weights, labels, inclusion, products)
+    noise, likely = _noise(weights, labels, inclusion, products)
     weights, some = found_rows(weights, labels.mean)
     labels, probability, counts = labels.of(some), probability[some], counts[some]
     stratum = None if stratum is None else stratum[some]
@@ -189,7 +117,8 @@ def importance_sampling(
         parts = TopicSums(weights, stratum, len(sizes)).of(multiplier)
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
-    return Totals(value, covariance + noise, _contributions(sums), noise, np.zeros_like(value))
+    more = _contributions(sums), noise, np.zeros_like(value)
+    return Totals(value, covariance + noise, *more, noise_by_grades=likely)
 
 
 def horvitz_thompson_poisson(
@@ -221,7 +150,7 @@ def horvitz_thompson_poisson(
         If shapes differ, a weight or label is not finite, or a probability is not in (0, 1].
     """
     _check_pairs(weights, labels, probability)
-    noise = _noise(weights, labels, probability, products)
+    noise, likely = _noise(weights, labels, probability, products)
     weights, some = found_rows(weights, labels.mean)
     labels, probability = labels.of(some), probability[some]
     value = _weighted_total(weights, labels.mean / probability)
@@ -237,6 +166,7 @@ def horvitz_thompson_poisson(
         contributions=_contributions(sums),
         noise=noise,
         sure=sure,
+        noise_by_grades=likely,
     )
 
 
@@ -276,7 +206,7 @@ def horvitz_thompson_iid(
         pairs = len(probability)
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     inclusion = drawn_probabilities(probability, draws=draws)
-    noise = _noise(weights, labels, inclusion, products)
+    noise, likely = _noise(weights, labels, inclusion, products)
     weights, some = found_rows(weights, labels.mean)
     labels, probability, inclusion = labels.of(some), probability[some], inclusion[some]
     value = _weighted_total(weights, labels.mean / inclusion)
@@ -286,7 +216,8 @@ def horvitz_thompson_iid(
     contributions = np.zeros_like(covariance)
     if count_contributions:
         contributions = _contributions(power_sums(kept.rows))
-    return Totals(value, covariance + noise, contributions, noise, np.zeros_like(value))
+    more = contributions, noise, np.zeros_like(value)
+    return Totals(value, covariance + noise, *more, noise_by_grades=likely)
 
 
 def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
@@ -358,10 +289,12 @@ def _noise(
     labels: PairLabels,
     inclusion: FloatArray,
     products: JudgedProducts | None,
-) -> FloatArray:
-    """sum_S w_ij w_il s2 / (r pi): what disagreement between assessors adds, shape (k, k)."""
-    scale = np.asarray(labels.noise / inclusion, dtype=np.float64)
-    return cross_product(weights, scale) if products is None else products.gram(scale)
+) -> tuple[FloatArray, FloatArray | None]:
+    """sum_S w_ij w_il s2 / (r pi), (k, k): what disagreement between assessors adds, and the same
+    by what grades let one expect of it."""
+    gram = partial(cross_product, weights) if products is None else products.gram
+    noise, likely = gram(labels.noise / inclusion), labels.likely_noise
+    return noise, None if likely is None else gram(likely / inclusion)
 
 
 def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:

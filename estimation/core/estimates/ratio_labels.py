@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
     from ..data.labels import LabelRows
     from ..measures.table import Measure
-    from .estimators import Totals
     from .ratio_lines import Tangent
+    from .totals import Totals
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,10 @@ class RatioNoise:
     Attributes
     ----------
     tangent : Tangent
-    squares, crossed, falling : ndarray of float64, shape (m,)
+    moments : ndarray of float64, shape (3, m)
         What it adds to E[u^2], E[u h] and E[h^2] of the pairs of the frame.
+    by_grades : ndarray of float64, shape (3, m)
+        The same as the grades of all judgments let one expect it.
     told : ndarray of bool, shape (m,)
         Of which of them by their own judgments, two or more.
     counts : ndarray of float64, shape (L, T)
@@ -37,9 +39,8 @@ class RatioNoise:
     """
 
     tangent: Tangent
-    squares: FloatArray
-    crossed: FloatArray
-    falling: FloatArray
+    moments: FloatArray
+    by_grades: FloatArray
     told: BoolArray
     counts: FloatArray
 
@@ -66,29 +67,29 @@ class RatioNoise:
         factor : ndarray of float64, shape (n,)
             How often the covariance of what the mean of a pair's judgments moves counts.
         """
-        moments, frame = _moments(tangent, labels, rows, places) * factor, tangent.frame
-        noisy = np.flatnonzero(moments[0] > 0.0)
-        squares, crossed, falling = spread = np.zeros((3, len(frame.topic)))
-        spread[:, places[noisy]] = moments[:, noisy]
+        frame, both = tangent.frame, np.zeros((2, 3, len(tangent.frame.topic)))
+        for spread, found in zip(both, _moments(tangent, labels, rows, places), strict=True):
+            noisy = np.flatnonzero(found[0] > 0.0)
+            spread[:, places[noisy]] = (found * factor)[:, noisy]
         told = np.zeros(len(frame.topic), dtype=np.bool_)
-        own = noisy[labels.number[noisy] >= 2]
+        own = np.flatnonzero((labels.number >= 2) & (places >= 0))
+        own = own[both[0, 0, places[own]] > 0.0]
         told[places[own]] = True
         times, topics = factor[own] / (labels.number[own] - 1), frame.topic[places[own]]
         counts = [
             column_sums(topics, times * reach * (1.0 - reach), number=len(frame.sizes))
             for reach in labels.reach[:, own]
         ]
-        return cls(tangent, squares, crossed, falling, told, np.stack(counts))
+        return cls(tangent, both[0], both[1], told, np.stack(counts))
 
-    @property
-    def covariance(self) -> FloatArray:
-        """What is added to the covariance of the values, shape (k, k)."""
-        frame = self.tangent.frame
-        if not self.squares.any():
+    def covariance(self, moments: FloatArray) -> FloatArray:
+        """What `moments` or `by_grades` add to the covariance of the values, shape (k, k)."""
+        frame, (squares, crossed, falling) = self.tangent.frame, moments
+        if not squares.any():
             return np.zeros((frame.runs, frame.runs))
-        together = frame.per_cell(self.tangent.slope, self.crossed)
-        own = cross_product(self.tangent.slopes, self.squares)
-        return own + by_denominators(self.tangent, together, frame.per_topic(self.falling))
+        together = frame.per_cell(self.tangent.slope, crossed)
+        own = cross_product(self.tangent.slopes, squares)
+        return own + by_denominators(self.tangent, together, frame.per_topic(falling))
 
     def bias(self, measure: Measure) -> FloatArray:
         """By how much ratios over T are too large on average, to second order, shape (T, k).
@@ -103,7 +104,8 @@ class RatioNoise:
         tangent, frame = self.tangent, self.tangent.frame
         if measure.name == "Rprec" or not self.told.any():
             return np.zeros_like(tangent.by_topic)
-        moved = tangent.bias(self.told * self.crossed, frame.per_topic(self.told * self.falling))
+        _, crossed, falling = self.told * self.moments
+        moved = tangent.bias(crossed, frame.per_topic(falling))
         bias = moved + tangent.bend_by(measure, self.counts)
         return np.asarray(np.minimum(bias, tangent.by_topic))
 
@@ -125,17 +127,18 @@ def cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def _moments(
     tangent: Tangent, labels: ReachedLevels, rows: LabelRows, places: IntArray
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """What disagreement adds to E[u^2], E[u h] and E[h^2] of the means of n judged pairs, (3, n).
 
-    A pair with two judgments or more speaks for itself; one with a single judgment has what its
-    grade lets one expect, as in sums of gains (`labels.expected_by_grade`). `places`, (n,), are
-    where pairs stand in the frame, -1 of those whose judgments are all of no use, about which
-    nobody disagrees. Zero where no pair has two.
+    By their judgments, and as the grades of these let one expect it. A pair with two judgments or
+    more speaks for itself; one with a single judgment has what its grade lets one expect, as in
+    sums of gains (`labels.expected_by_grade`). `places`, (n,), are where pairs stand in the frame,
+    -1 of those whose judgments are all of no use, about which nobody disagrees. Zero where no pair
+    has two.
     """
     number, found = labels.number, np.zeros((3, len(labels.number)))
     if not np.any(number >= 2):
-        return found  # nothing is known of it
+        return found, found  # nothing is known of it
     inside = places[rows.pair] >= 0
     own = np.flatnonzero(inside & (number[rows.pair] >= 2))
     pair = rows.pair[own]
@@ -144,13 +147,13 @@ def _moments(
     for place, each in enumerate((utility**2, utility * fall, fall**2)):
         found[place] = np.bincount(pair, each, minlength=len(number))
     found /= np.maximum(number * (number - 1), 1)
-    single = np.flatnonzero(inside & (number[rows.pair] == 1))
-    if len(single):
-        moments = _by_grade(tangent, labels, rows, pair, apart)
-        once = rows.pair[single]
-        topic = tangent.frame.topic[places[once]]
-        found[:, once] = moments[:, rows.grade[single], topic]
-    return found
+    moments, topic = _by_grade(tangent, labels, rows, pair, apart), tangent.frame.topic[places]
+    pair, grade = rows.pair[inside], rows.grade[inside]
+    of_rows = moments[:, grade, topic[pair]] / number[pair] ** 2
+    likely = np.zeros_like(found)
+    for place, each in enumerate(of_rows):
+        likely[place] = np.bincount(pair, each, minlength=len(number))
+    return np.where(number >= 2, found, likely), likely
 
 
 def _by_grade(

@@ -85,7 +85,7 @@ from scipy import sparse
 
 from ..arrays import share_of
 from ..data.labels import LabelRows, PairLabels
-from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
+from .estimators import horvitz_thompson_iid, horvitz_thompson_poisson
 from .ratio_frames import MANY, DrawChances, Frame, Gains
 from .ratio_labels import FoundParts, RatioEstimate, ReachedLevels, deviations, levels_reached
 from .ratio_lines import Tangent
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
     from .drawn import Drawn
+    from .totals import Totals
 
 
 def estimate_ratios(
@@ -130,7 +131,8 @@ def estimate_ratios(
     pool.check_measure(measure)
     labels = levels_reached(rows, len(drawn.pair), measure)
     useful: BoolArray = np.any(labels.reach, axis=0)
-    counting = np.flatnonzero(useful | _may_be_useful(labels.number))
+    disputed = np.any(labels.number >= 2)  # another may find useful what nobody found so far
+    counting = np.flatnonzero(useful | disputed)
     gains, places = _gains_of(pool, drawn, labels, counting)
     frame = Frame.of(pool, measure, gains, _draws_of(drawn, counting))
     tangent = Tangent.of(frame, measure)
@@ -146,7 +148,7 @@ def estimate_ratios(
     )
     often = 1.0 / drawn.inclusion[drawn.pair]
     of_labels = RatioNoise.of(tangent, labels, rows, places, often)
-    noise, by_labels = of_labels.covariance, of_labels.bias(measure)
+    noise, by_labels = of_labels.covariance(of_labels.moments), of_labels.bias(measure)
     bias = np.minimum((squared + expected) / 2.0 + by_labels, tangent.by_topic)
     by_topic = tangent.by_topic - bias
     return RatioEstimate(
@@ -155,6 +157,7 @@ def estimate_ratios(
             value=by_topic.sum(axis=0),
             covariance=total.covariance + noise,
             noise=noise,
+            noise_by_grades=of_labels.covariance(of_labels.by_grades),
         ),
         by_topic=by_topic,
         bias=bias.sum(axis=0),
@@ -193,11 +196,6 @@ def _gains_of(
     return Gains(labels.gain, labels.reach[:, counting], judged, drawn.inclusion[judged]), places
 
 
-def _may_be_useful(number: IntArray) -> BoolArray:
-    """Pairs with one judgment of n: another may find them useful, as pairs with two tell."""
-    return np.asarray((number == 1) & np.any(number >= 2))
-
-
 def _draws_of(drawn: Drawn, useful: IntArray) -> DrawChances | None:
     """The draws with replacement that the useful ones of the sampled pairs come from."""
     if drawn.counts is None:
@@ -223,11 +221,15 @@ class JudgedRatios:
         method, the covariance that it gives the topic's values of runs j and l.
     topic : ndarray of int64, shape (m,)
         The topic of each row, ascending.
+    likely : ndarray of float64, shape (k, k), or None
+        What grades let one expect of these covariances, added up over the topics; None where no
+        pair has two judgments.
     """
 
     value: FloatArray
     deviation: FloatArray
     topic: IntArray
+    likely: FloatArray | None
 
 
 def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRatios:
@@ -240,11 +242,12 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     judged, place = np.unique(rows.pair, return_inverse=True)
     placed = rows.placed(place)
     labels = levels_reached(placed, len(judged), measure)
-    useful = np.flatnonzero(labels.reach.any(axis=0))
-    pairs = judged[useful]
-    gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
+    disputed = bool(np.any(labels.number >= 2))
+    counting = np.flatnonzero(labels.reach.any(axis=0) | disputed)
+    pairs = judged[counting]
+    gains = Gains(labels.gain, labels.reach[:, counting], pairs, np.ones(len(pairs)))
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
-    places = _places(useful, len(judged))
+    places = _places(counting, len(judged))
     found = deviations(tangent, labels, placed, places)
     noise = RatioNoise.of(tangent, labels, placed, places, np.ones(len(judged)))
     topics = len(pool.topics)
@@ -252,6 +255,7 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
         value=(tangent.by_topic - noise.bias(measure)) * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
         topic=pool.topic[judged[found.pair]].astype(np.int64),
+        likely=noise.covariance(noise.by_grades) * topics**2 if disputed else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ from ..data.labels import (
     pair_labels,
 )
 from .held_products import JudgedProducts
+from .products import cross_product
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
 
@@ -43,6 +45,10 @@ class Noise:
     scale: FloatArray
     pair: IntArray
 
+    def covariance(self, often: FloatArray) -> FloatArray:
+        """Add it up, each of n pairs so often, (n,): shape (k, k)."""
+        return cross_product(self.rows, self.scale * often[self.pair])
+
     def with_more(self, other: Noise) -> Noise:
         """Return the same with the rows of other pairs."""
         rows = sparse.vstack([self.rows, other.rows], format="csr")
@@ -65,6 +71,8 @@ class Terms:
         Where the utility depends on the run, the weights hold the mean contributions, the means
         are 1, and their disagreement is in `noise`.
     noise : Noise or None
+    noise_by_grades : Noise or None
+        The same as the grades of all judgments let one expect it; None: no other than `noise`.
     noise_measured : bool
         Whether any pair has two judgments or more.
     products : JudgedProducts or None
@@ -74,8 +82,17 @@ class Terms:
     weights: SparseMatrix
     labels: PairLabels
     noise: Noise | None
+    noise_by_grades: Noise | None
     noise_measured: bool
     products: JudgedProducts | None = None
+
+    def noise_of_runs(self, often: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What `noise` and `noise_by_grades` add up to, each of n pairs so often: (k, k) each."""
+        if self.noise is None:
+            nothing = np.zeros((self.weights.shape[1],) * 2)
+            return nothing, nothing
+        noise, likely = self.noise.covariance(often), self.noise_by_grades
+        return noise, noise if likely is None else likely.covariance(often)
 
 
 def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:
@@ -87,11 +104,10 @@ def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRo
     """
     if measure.family == "gain":
         labels = pair_labels(rows, pairs=len(pairs), measure=measure).with_expected()
-        wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
-        weights = weights_of(pool, measure, pairs, wanted=wanted)
+        weights = weights_of(pool, measure, pairs, wanted=labels.wanted)
         measured = labels.noise_measured
         products = JudgedProducts.of(pool, measure, pairs, weights) if measured else None
-        return Terms(weights, labels, None, measured, products)
+        return Terms(weights, labels, None, None, measured, products)
     return _terms_by_run(pool, measure, pairs, rows)
 
 
@@ -108,14 +124,16 @@ def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows
         contributions * (count / number)[entries.pair]
         for contributions, count in zip(by_grade, counts, strict=True)
     )
-    noise = None
+    noise = likely = None
     if np.any(number >= 2):
         deviations = [contributions - mean for contributions in by_grade]
         noise = _noise(entries, deviations, counts, number)
-        if np.any(number == 1) and len(grades) > 1:
+        if len(grades) > 1:
             expected = _expected_by_grade(rows, counts, number)[grades]
-            noise = noise.with_more(_expected_noise(entries, by_grade, counts, number, expected))
-    return Terms(entries.matrix(mean), _ones(number), noise, noise is not None)
+            of_pairs = partial(_expected_noise, entries, by_grade, counts, number, expected)
+            of_singles = of_pairs(number == 1)
+            noise, likely = (each.with_more(of_singles) for each in (noise, of_pairs(number >= 2)))
+    return Terms(entries.matrix(mean), _ones(number), noise, likely, noise is not None)
 
 
 def _noise(
@@ -151,15 +169,16 @@ def _expected_noise(
     counts: IntArray,
     number: IntArray,
     expected: FloatArray,
+    wanted: BoolArray,
 ) -> Noise:
-    """Rows of the pairs with one judgment: for every two grades, by how much they differ."""
-    once = np.flatnonzero(number == 1)
-    given, some = np.argmax(counts[:, once], axis=0), _couples(len(counts))
-    scale = expected[given].T.ravel() / 2.0
-    apart = [entries.matrix(by_grade[one] - by_grade[other])[once] for one, other in some]
+    """Rows of some pairs by their grades: for every two grades, by how much these differ."""
+    pairs, couples = np.flatnonzero(wanted), _couples(len(counts))
+    often = counts[:, pairs] / number[pairs] ** 2
+    scale = (expected.T @ often).ravel() / 2.0
+    apart = [entries.matrix(by_grade[one] - by_grade[other])[pairs] for one, other in couples]
     kept = scale > 0.0
     rows = sparse.vstack(apart, format="csr")[kept]
-    return Noise(rows, scale[kept], np.tile(once, len(some))[kept])
+    return Noise(rows, scale[kept], np.tile(pairs, len(couples))[kept])
 
 
 def _couples(grades: int) -> list[tuple[int, int]]:

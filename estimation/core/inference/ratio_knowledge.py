@@ -277,7 +277,7 @@ def _reasons(withheld: BoolArray) -> Reasons:
 
 def _vague_values(found: RatioEstimate, of_values: FloatArray) -> BoolArray:
     estimate = found.estimate
-    variance = variances(estimate.covariance, np.diag(of_values) + estimate.noise)
+    variance = variances(estimate.covariance, np.diag(of_values) + estimate.likely_noise)
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) > MOST_ERROR * estimate.value)
 
 
@@ -292,8 +292,8 @@ def _errors_of_differences(
     usual = np.subtract.outer(left.of_differences, left.of_differences) ** 2
     bias = usual if left.apart is None else np.maximum(usual, left.apart)
     times = _how_often(bias, MOST_BIAS_OF_DIFFERENCE**2 * difference_variances(spread))
-    noise = found.estimate.noise
-    variance = variances_of_differences(found.estimate.covariance, expected + noise)
+    likely = expected + found.estimate.likely_noise
+    variance = variances_of_differences(found.estimate.covariance, likely)
     return np.asarray(np.sqrt(np.maximum(variance + times * bias - usual, 0.0)))
 
 

@@ -49,7 +49,7 @@ from .intervals import (
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
-    from ..estimates.estimators import Totals
+    from ..estimates.totals import Totals
     from .missed import Missed
 
 WORTH = 10.0  # degrees of freedom that what is expected of pooled runs counts for
@@ -258,7 +258,7 @@ def value_limits(
     confidence : float
         Strictly between 0 and 1.
     """
-    noise = np.diag(estimate.noise)
+    noise = variances(estimate.noise, estimate.likely_noise, estimate.contributions)
     of_pairs = np.maximum(variance - noise, 0.0)
     more = normal_quantile(confidence=confidence) ** 2 * noise
     gains, losses = estimate.gains_and_losses()

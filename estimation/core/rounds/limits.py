@@ -22,7 +22,7 @@ HALF = 0.5  # a find more, for the upper limit of ratios
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
-    from ..estimates.estimators import Totals
+    from ..estimates.totals import Totals
     from ..inference.missed import Missed
     from ..inference.ratio_knowledge import RatioKnowledge
     from ..inference.uncertainty import Unseen
@@ -44,7 +44,7 @@ def limits_of_sums(
     estimate: Totals, unseen: Unseen, confidence: float, highest: float
 ) -> EstimatorResult:
     """Return sums of gains with intervals that allow for pairs that may have been missed."""
-    expected, finds = unseen.covariance + estimate.noise, estimate.contributions
+    expected, finds = unseen.covariance + estimate.likely_noise, estimate.contributions
     variance = variances(estimate.covariance, expected, finds)
     usual = estimate.value if unseen.usual is None else estimate.sure + unseen.usual
     return _result(
@@ -73,16 +73,16 @@ def limits_of_ratios(
     differences are at least those by the squares alone, as errors of values are. As long as nothing
     relevant was found, a value can be all that values can: errors are shares of it.
     """
-    expected, value = known.expected + estimate.noise, estimate.value
+    expected, value = known.expected + estimate.likely_noise, estimate.value
     told = student_intervals(
         value,
-        variance=variances(estimate.covariance, np.diag(known.of_values) + estimate.noise),
+        variance=variances(estimate.covariance, np.diag(known.of_values) + estimate.likely_noise),
         df=np.diag(known.freedom),
         confidence=confidence,
     )
     low, high = told.low, told.high
     if known.gains is not None and known.find is not None:
-        noise = np.maximum(np.diag(estimate.noise), 0.0)  # an estimate, which chance may have below
+        noise = variances(estimate.noise, estimate.likely_noise)
         of_pairs = np.maximum(told.se**2 - noise, 0.0)
         _, above = reach_of(known.gains, of_pairs, HALF * known.find, confidence)
         more = normal_quantile(confidence=confidence) ** 2 * noise

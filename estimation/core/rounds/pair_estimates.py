@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..estimates.drawn import Drawn
-    from ..estimates.estimators import DifferenceEstimate, Totals
     from ..estimates.ratio_labels import RatioEstimate
+    from ..estimates.totals import DifferenceEstimate, Totals
     from ..inference.uncertainty import Unseen
     from ..measures.table import Measure
 

@@ -20,7 +20,7 @@ from ..data.judged_runs import judged_in_pool
 from ..data.labels import LabelError, LabelRows, pair_labels, pair_name, select_rows
 from ..data.qrels import Qrels
 from ..estimates.complete import complete_values
-from ..estimates.estimators import Totals, horvitz_thompson_poisson
+from ..estimates.estimators import horvitz_thompson_poisson
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, Dealt, lines_of
 from .pools import read_own_topics, read_pool
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
+    from ..estimates.totals import Totals
     from ..measures.table import Measure
     from .building import ShardedPool
     from .designing import ShardedSample
@@ -268,10 +269,9 @@ def estimate_shards(
     rows = _rows_in_order(parts, order)
     labels = pair_labels(rows, pairs=len(order), measure=measure).with_expected()
     weights = sparse.vstack([_weights(part, len(pool.frame.runs)) for part in parts], format="csr")
-    wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
     chance = np.concatenate([part["probability"] for part in parts])[order]
     return horvitz_thompson_poisson(
-        _some_filled(weights[order], wanted), labels, probability=chance
+        _some_filled(weights[order], labels.wanted), labels, probability=chance
     )
 
 

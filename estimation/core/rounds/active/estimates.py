@@ -126,7 +126,7 @@ class ActiveEstimate(_Counts):
     noise_measured : bool
         Whether any pair has two judgments or more, so that disagreement is in the variances.
     likely : ndarray of float64, shape (k, k)
-        Sequential: the covariance that was to be expected, without disagreement; else 0.
+        The covariance that was to be expected: of disagreement, and if sequential of documents.
     missed : Missed or None
         What is expected of the documents that nobody has judged, where they are few.
     """
@@ -244,13 +244,14 @@ class _Topic:
         result: TopicResult,
         utility: FloatArray,
         noise: FloatArray,
+        likely: FloatArray,
         moments: LikelyUtility | None,
     ) -> tuple[FloatArray, FloatArray]:
         """The covariance of the values, and what was expected of it; of a ratio of nothing 0."""
         weights = self.sample.weights
         covariance = quadratic_form(result.moved, weights)
         expected = np.zeros_like(covariance)
-        if result.scale == 0.0 or (moments is None and not noise.any()):
+        if result.scale == 0.0 or (moments is None and not likely.any()):
             return covariance, expected
         line = topic_line(self.sample, measure, utility, result)
         if self.steps is not None and moments is not None:
@@ -263,7 +264,8 @@ class _Topic:
                 relevant = _relevant_variance(self.steps, design, moments, spread)
                 away = np.sqrt(2.0 / np.pi * max(relevant, 0.0))  # E|R^ - R|, if it is normal
                 covariance = covariance + result.density * away / result.scale**2
-        return covariance + line.products(self.judged, self.lacking * noise), expected
+        added, usual = (line.products(self.judged, self.lacking * each) for each in (noise, likely))
+        return covariance + added, expected + usual
 
     def left(
         self,
@@ -345,7 +347,7 @@ def _counted(topics: dict[int, _Topic], judged: JudgedPairs, number: int) -> _Co
     relevant, variance = np.zeros((2, number))
     sampled, found = np.zeros((2, number), dtype=np.int64)
     for at, topic in topics.items():
-        relevance, noise = judged.of_column(0, topic.rows, topic.span)
+        relevance, noise, _ = judged.of_column(0, topic.rows, topic.span)
         weights = topic.sample.weights
         sampled[at] = topic.span.stop - topic.span.start
         found[at] = np.count_nonzero(relevance)
@@ -372,16 +374,19 @@ def _estimate(
     documents = sum(len(topic.sample.places) for topic in topics.values())
     nearly_all, left = len(judged.pairs) >= MOSTLY * documents, []
     for at, topic in topics.items():
-        utility, noise = judged.of_column(column, topic.rows, topic.span)
+        utility, noise, usual = judged.of_column(column, topic.rows, topic.span)
         result = topic_result(topic.sample, measure, utility, form)
-        of_topic, expected = topic.covariance(measure, result, utility, noise, moments.get(at))
+        likely_moments = moments.get(at)
+        of_topic, expected = topic.covariance(
+            measure, result, utility, noise, usual, likely_moments
+        )
         value[at], variance[at] = result.value, np.diag(of_topic)
         covariance += of_topic
         likely += expected
         if topic.steps is not None:
             bias += result.bias
         if nearly_all:
-            left.append(topic.left(measure, result, utility, moments.get(at)))
+            left.append(topic.left(measure, result, utility, likely_moments))
     return ActiveEstimate(
         measure=str(measure),
         value=value.sum(axis=0) / number,

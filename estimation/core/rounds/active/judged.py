@@ -44,13 +44,17 @@ class JudgedPairs:
         ]
         return cls(pairs, grouped(pool.topic[pairs], len(pool.topics))[1], found)
 
-    def of_column(self, column: int, rows: IntArray, span: slice) -> tuple[FloatArray, FloatArray]:
+    def of_column(
+        self, column: int, rows: IntArray, span: slice
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The mean utility of some pairs, and its variance by disagreement of all of a span.
 
-        A pair with one judgment that found nothing has what this lets one expect.
+        A pair with one judgment that found nothing has what this lets one expect; last, what the
+        grades of all judgments let one expect.
         """
-        labels = self.labels[column]
-        return labels.mean[rows], labels.noise[span]
+        labels, likely = self.labels[column], self.labels[column].likely_noise
+        noise = labels.noise[span]
+        return labels.mean[rows], noise, noise if likely is None else likely[span]
 
     def useful(self, span: slice) -> IntArray:
         """The pairs of a span with any utility."""

@@ -36,14 +36,10 @@ from scipy import sparse
 
 from ...arrays import column_sums, share_of
 from ...data.pool_ranks import total_weights
-from ...estimates.estimators import (
-    DifferenceEstimate,
-    contributions_and_products,
-    finds_up_to,
-)
-from ...estimates.products import cross_product
+from ...estimates.estimators import contributions_and_products, finds_up_to
 from ...estimates.terms import linear_terms
 from ...estimates.topic_sums import TopicSums
+from ...estimates.totals import DifferenceEstimate
 from ...inference.knowledge import LEAST_FINDS
 from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
 from ...inference.uncertainty import Losses, Unseen, level
@@ -139,10 +135,7 @@ class ByRun:
             parts, _ = parts_of_error(*given, self.missed, judged.on_find)
             squares = np.ones(parts.shape[0])
         contributions, covariance = contributions_and_products(parts, squares)
-        noise = np.zeros_like(covariance)
-        if terms.noise is not None:
-            scale = terms.noise.scale * judged.on_noise[terms.noise.pair]
-            noise = cross_product(terms.noise.rows, scale)
+        noise, likely = terms.noise_of_runs(judged.on_noise)
         uncertain = self._with(
             self.missed.data * self._of_entries(np.where(judged.chance < 1.0, judged.on_find, 0.0))
         )
@@ -158,6 +151,7 @@ class ByRun:
             gains=uncertain.maximum(0.0).T @ once,
             losses=(-uncertain).maximum(0.0).T @ once,
             finds=finds_up_to(LEAST_FINDS, terms.weights, judged.on_label**2),
+            noise_by_grades=likely,
         )
 
     def _predicted_totals(self) -> FloatArray:

@@ -38,9 +38,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...estimates.estimators import DifferenceEstimate, contributions_and_products, finds_up_to
+from ...estimates.estimators import contributions_and_products, finds_up_to
 from ...estimates.held_products import JudgedProducts
 from ...estimates.topic_sums import TopicSums, judged_sums
+from ...estimates.totals import DifferenceEstimate
 from ...inference.knowledge import LEAST_FINDS
 from .error_parts import moved_alone, parts_of_error
 
@@ -89,7 +90,9 @@ def estimate_totals(
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
     order, ordered = sums.many_first()
     products = JudgedProducts.of(pool, measure, place[order], ordered)
-    noise = products.gram((labels.noise * judged.on_noise)[order])
+    noise, likely = products.gram((labels.noise * judged.on_noise)[order]), labels.likely_noise
+    if likely is not None:
+        likely = products.gram((likely * judged.on_noise)[order])
     parts, squares = ordered, moved_alone(judged, find * missed)[order] ** 2
     if not judged.all_open:
         parts, _ = parts_of_error(scope, weights, pairs, of_runs, find * missed)
@@ -108,6 +111,7 @@ def estimate_totals(
         gains=gained[:, 0],
         losses=gained[:, 1],
         finds=finds_up_to(LEAST_FINDS, ordered, (judged.on_label * labels.mean)[order] ** 2),
+        noise_by_grades=likely,
     )
 
 

@@ -102,7 +102,7 @@ import numpy as np
 from scipy import sparse
 
 from ...arrays import FloatArray, added, column_sums, share_of
-from ...estimates.estimators import Totals, finds_of
+from ...estimates.estimators import finds_of
 from ...estimates.products import cross_product
 from ...estimates.ratio_frames import Frame, Gains
 from ...estimates.ratio_labels import (
@@ -113,6 +113,7 @@ from ...estimates.ratio_labels import (
 )
 from ...estimates.ratio_lines import Tangent, denominator
 from ...estimates.ratio_moments import RatioNoise
+from ...estimates.totals import Totals
 from ...inference.ratio_outlook import DAMPING
 from ...inference.second_order import SecondMoments, followed, to_second_order
 from .beyond import Beyond, share_at_most
@@ -190,7 +191,7 @@ def estimate_ratio(
     off = (taken + other) / 2.0 if measure.name == "AP" else _by_size(taken, other)
     counts = weights.of_judged(pairs).on_noise
     of_labels = RatioNoise.of(line.at.tangent, line.labels, rows, places, counts)
-    noise, by_labels = of_labels.covariance, of_labels.bias(measure)
+    noise, by_labels = of_labels.covariance(of_labels.moments), of_labels.bias(measure)
     low = lowered(tangent, measure, highest)
     made_up = MADE_UP[measure.name] * line.free.known[:, None] * low
     by_topic = highest + outside - off - made_up
@@ -227,6 +228,7 @@ def estimate_ratio(
             contributions=contributions,
             noise=noise,
             sure=np.zeros(len(pool.runs)),
+            noise_by_grades=of_labels.covariance(of_labels.by_grades),
         ),
         by_topic=by_topic,
         bias=(highest + outside - by_topic).sum(axis=0),

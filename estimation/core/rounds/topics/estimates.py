@@ -240,6 +240,12 @@ class _Drawn:
         covariance = found.covariance * self.share**2
         return QueryEstimate(found.value * self.share, covariance, found.contributions)
 
+    def expected(self, judged: JudgedTopics) -> FloatArray | None:
+        """What is expected of the covariance of a census, (k, k): disagreement, by grades."""
+        if self.draws is not None or judged.likely is None:
+            return None
+        return np.asarray(judged.likely / self.topics**2, dtype=np.float64)
+
 
 def _result(
     comparison: Comparison,
@@ -255,7 +261,7 @@ def _result(
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
     df = np.diag(difference_df).copy()
-    expected, freedom = None, None
+    expected, freedom = drawn.expected(judged), None
     if pooled is not None:
         expected, freedom = pooled.covariance, pooled.freedom
         df = pooled.freedom_of_values(df)

@@ -16,7 +16,8 @@ ratio
     By the delta method, with the derivatives that `estimation.core.estimates.ratios` takes.
 
 A document with one judgment has the s2 that it lets one expect (`labels`); of ratios, those with
-more stand for it.
+more stand for it. What the grades of all judgments let one expect is told beside it: documents that
+agree by chance leave nothing else.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ class JudgedTopics:
     """Values of k runs on u topics whose documents are all judged.
 
     ``deviation`` is disagreement between assessors: sum over a topic's rows of d_j d_l estimates
-    the covariance that it gives the topic's values of runs j and l.
+    the covariance that it gives the topic's values of runs j and l. ``likely`` is what grades let
+    one expect of these, added up over the topics; None where nothing is measured.
     """
 
     value: FloatArray  # (u, k)
     deviation: FloatArray  # (m, k)
     topic: IntArray  # (m,): the topic of each row, as a position among the u
+    likely: FloatArray | None  # (k, k)
     noise_measured: bool  # whether any document has two judgments; without, there are no rows
 
 
@@ -117,14 +120,15 @@ def judged_topics(
     place = np.full(len(pool.topics), -1)
     place[chosen] = np.arange(len(chosen))
     if measure.family == "ratio":
-        value, deviation, topic = _ratio_values(pool, tags, measure, rows)
+        value, deviation, topic, likely = _ratio_values(pool, tags, measure, rows)
     else:
         compute = _err_values if measure.family == "query" else _linear_values
         among = inside & (needed if judged is None else judged | needed)
         found = _Gains.of(pool, said.chosen(among[said.pair]), measure, gains, needed=needed)
-        value, deviation, topic = compute(pool, tags, measure, found)
+        value, slopes = compute(pool, tags, measure, found)
+        deviation, topic, likely = found.disagreement(pool, slopes)
     repeated = bool(np.any(sharing >= 2))
-    return JudgedTopics(value[chosen], deviation, place[topic], repeated)
+    return JudgedTopics(value[chosen], deviation, place[topic], likely, repeated)
 
 
 def needed_pairs(
@@ -148,19 +152,21 @@ def needed_pairs(
 
 # ------------------------------------------------------------------------------------ families
 
-Found = tuple[FloatArray, FloatArray, IntArray]  # values (T, k); deviations (m, k), their topics
+Found = tuple[FloatArray, FloatArray]  # values (T, k); slopes (m, k) of the documents in dispute
 
 
 @dataclass(frozen=True, eq=False)
 class _Gains:
     """Mean gain of every pair, and 0 as the last entry for no document; documents in dispute.
 
-    ``deviation``: root of the estimated variance of the mean gain of each pair of ``disputed``.
+    ``deviation``: root of the estimated variance of the mean gain of each pair of ``disputed``;
+    ``likely``: the same as grades let one expect it; None where nothing is measured.
     """
 
     gain: FloatArray  # (N + 1,)
     disputed: IntArray  # (m,)
     deviation: FloatArray  # (m,)
+    likely: FloatArray | None  # (m,)
 
     @classmethod
     def of(
@@ -173,16 +179,31 @@ class _Gains:
         unit = gains[-1] / measure.utilities(np.array([len(gains) - 1]))[0]
         gain = np.zeros(len(pool) + 1)
         gain[judged] = np.where(needed[judged], found.mean * unit, 0.0)
-        disputed = np.flatnonzero((found.noise > 0.0) & needed[judged])
-        return cls(gain, judged[disputed], unit * np.sqrt(found.noise[disputed]))
+        noise, likely = found.noise, found.likely_noise
+        some = noise > 0.0 if likely is None else (noise > 0.0) | (likely > 0.0)
+        disputed = np.flatnonzero(some & needed[judged])
+        deviation = unit * np.sqrt(noise[disputed])
+        usual = None if likely is None else unit * np.sqrt(likely[disputed])
+        return cls(gain, judged[disputed], deviation, usual)
+
+    def disagreement(
+        self, pool: Pool, slopes: FloatArray
+    ) -> tuple[FloatArray, IntArray, FloatArray | None]:
+        """`JudgedTopics.deviation`, the topics of its rows in the pool, and `likely`."""
+        deviation = slopes * self.deviation[:, None]
+        noisy = np.flatnonzero(self.deviation > 0.0)
+        topic = pool.topic[self.disputed[noisy]].astype(np.int64)
+        if self.likely is None:
+            return deviation[noisy], topic, None
+        usual = slopes * self.likely[:, None]
+        return deviation[noisy], topic, np.einsum("mj,ml->jl", usual, usual)
 
 
 def _linear_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
     columns, topics = [pool.run_index(tag) for tag in tags], len(pool.topics)
     gained = pool.entry_weights(measure) * topics * gains.gain[pool.entry_pair]
     values = entry_sums(pool, gained)[:, columns]
-    slopes = pool.weights(measure, gains.disputed).toarray()[:, columns] * topics
-    return values, slopes * gains.deviation[:, None], _topics_of(pool, gains.disputed)
+    return values, pool.weights(measure, gains.disputed).toarray()[:, columns] * topics
 
 
 def _err_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
@@ -194,17 +215,16 @@ def _err_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains
             by_pair = np.zeros(len(pool) + 1)
             by_pair[each] = err_slopes(each, gains.gain)
             slopes[:, column] = by_pair[gains.disputed]
-    return values, slopes * gains.deviation[:, None], _topics_of(pool, gains.disputed)
+    return values, slopes
 
 
-def _ratio_values(pool: Pool, tags: Sequence[str], measure: Measure, rows: LabelRows) -> Found:
+def _ratio_values(
+    pool: Pool, tags: Sequence[str], measure: Measure, rows: LabelRows
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray | None]:
     columns = [pool.run_index(tag) for tag in tags]
     found = judged_ratios(pool, measure, rows=rows)
-    return found.value[:, columns], found.deviation[:, columns], found.topic
-
-
-def _topics_of(pool: Pool, pairs: IntArray) -> IntArray:
-    return pool.topic[pairs].astype(np.int64)
+    likely = None if found.likely is None else found.likely[np.ix_(columns, columns)]
+    return found.value[:, columns], found.deviation[:, columns], found.topic, likely
 
 
 # ------------------------------------------------------------------------------ what is checked
