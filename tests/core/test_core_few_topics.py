@@ -102,7 +102,7 @@ def test_what_is_expected_counts_for_less_the_more_topics_there_are() -> None:
 
 
 def test_degrees_of_freedom_are_those_that_other_runs_tell() -> None:
-    alone, many = Pooled(np.eye(2), 3.0, 1.0), Pooled(np.eye(2), 3.0, 1e9)
+    alone, many = (Pooled(np.eye(2), 3.0, ways, np.eye(2)) for ways in (1.0, 1e9))
     finds = np.array([[2.0, 1.5], [1.5, 3.0]])
     assert alone.freedom_of_differences(finds).tolist() == finds.tolist()
     assert many.freedom_of_differences(finds) == pytest.approx(finds + WORTH, abs=1e-6)

@@ -199,7 +199,7 @@ def test_couples_and_squares_take_one_pass(passes: list[int]) -> None:
     assert passes == [200]
 
 
-def test_disagreement_brings_in_every_judged_pair_once_if_some_have_one_judgment(
+def test_disagreement_brings_in_every_judged_pair_once_more_for_what_is_expected_of_it(
     pool: Pool, passes: list[int]
 ) -> None:
     design = design_of(pool)
@@ -208,8 +208,10 @@ def test_disagreement_brings_in_every_judged_pair_once_if_some_have_one_judgment
     agreed = passes.copy()
     passes.clear()
     evaluated(pool, design, twice=10)
-    assert all(few <= many <= judged for few, many in zip(agreed, passes, strict=True))
+    assert max(passes) <= judged
     assert passes != agreed
+    # Under two measures of three what is expected is what was seen, which is added up once.
+    assert len(passes) == len(agreed) + 1
 
 
 def test_rows_without_gain_are_empty_and_the_others_whole(pool: Pool) -> None:

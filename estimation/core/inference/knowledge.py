@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..arrays import BoolArray, FloatArray
+    from .uncertainty import Pooled
 
 LEAST_FINDS = 4.0
 
@@ -52,6 +53,18 @@ def few_finds(finds: FloatArray, covariance: FloatArray, expected: FloatArray) -
     return np.asarray((finds < LEAST_FINDS) & _uncertain(covariance, expected), dtype=np.bool_)
 
 
+def unvaried_differences(covariance: FloatArray, pooled: Pooled) -> Reasons:
+    """Say which differences are unknown, (k, k), from topics: those that vary between none of them.
+
+    As long as nothing was found all are 0, and in two topics all may be the same by chance; then
+    neither their squares nor other runs tell how they vary. They are known of runs whose lists are
+    the same.
+    """
+    vary = _uncertain(covariance, pooled.covariance, pooled.freedom)
+    unlike = _uncertain(pooled.apart, None)
+    return np.where(unlike & ~vary, np.int8(Reason.TOO_LITTLE), all_known(*covariance.shape))
+
+
 def unreached_runs(support: FloatArray) -> BoolArray:
     """Say of which runs nothing could be sampled, shape (k,), from `OutOfReach.support`."""
     return np.asarray(support <= ROUNDING, dtype=np.bool_)
@@ -69,10 +82,12 @@ def unreached_differences(
     return np.asarray(unknown, dtype=np.bool_)
 
 
-def _uncertain(covariance: FloatArray, expected: FloatArray) -> BoolArray:
+def _uncertain(
+    covariance: FloatArray, expected: FloatArray | None, freedom: float | None = None
+) -> BoolArray:
     """In which differences a pair may have been missed, (k, k)."""
-    variance = variances_of_differences(covariance, expected)
-    single = variances(covariance, expected)
+    variance = variances_of_differences(covariance, expected, freedom=freedom)
+    single = variances(covariance, expected, freedom=freedom)
     uncertain = variance > 2.0 * ROUNDING * np.add.outer(single, single)
     np.fill_diagonal(uncertain, False)
     return np.asarray(uncertain, dtype=np.bool_)

@@ -129,11 +129,15 @@ class Pooled:
         Degrees of freedom of the squares: topics, as the design counts them, less one; >= 1.
     ways : float
         In how many ways the runs of the round differ from one another, >= 1.
+    apart : ndarray of float64, shape (k, k)
+        What the documents of the lists let one expect of the covariance but for a factor: its
+        differences are 0 for runs whose lists are the same.
     """
 
     covariance: FloatArray
     freedom: float
     ways: float
+    apart: FloatArray
 
     def freedom_of_values(self, finds: FloatArray) -> FloatArray:
         """Return degrees of freedom of values, (k,), from those of their squares.

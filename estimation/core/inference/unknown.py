@@ -29,6 +29,12 @@ def all_known(*shape: int) -> Reasons:
     return np.full(shape, Reason.KNOWN, dtype=np.int8)
 
 
+def none_known(runs: int, reason: Reason) -> Reasons:
+    """Return that no difference between two runs is known, and why, shape (runs, runs)."""
+    apart = ~np.eye(runs, dtype=np.bool_)
+    return np.where(apart, np.int8(reason), all_known(runs, runs))
+
+
 def name_of(reason: int) -> str | None:
     """Return what a reason is called in answers, tables and files; None if it is known."""
     return Reason(reason).name.lower() if reason else None

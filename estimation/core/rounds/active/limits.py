@@ -9,7 +9,7 @@ import numpy as np
 
 from ...inference.intervals import degrees_of_freedom, difference_variances, student_intervals
 from ...inference.ratio_knowledge import INEXACT
-from ...inference.unknown import Reason, all_known
+from ...inference.unknown import Reason, all_known, none_known
 from ..results import EstimatorResult
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ def too_few_found(measure: Measure, found: ActiveEstimate, documents: IntArray) 
 def withheld(found: EstimatorResult) -> EstimatorResult:
     """The same with nothing known, of values and of differences."""
     runs = len(found.value)
-    differences = np.where(np.eye(runs, dtype=bool), Reason.KNOWN, Reason.FEW_RELEVANT)
     return replace(
         found,
         unknown=np.full(runs, Reason.FEW_RELEVANT, dtype=np.int8),
-        difference_unknown=differences.astype(np.int8),
+        difference_unknown=none_known(runs, Reason.FEW_RELEVANT),
     )
 
 
@@ -61,6 +60,8 @@ def with_intervals(
     Intervals end at the largest value, unless the estimate itself lies above. Where most documents
     are judged they reach up by those that may have been missed (`missed.Missed`). Those of
     ratios reach down as well: a document of other runs takes from them.
+
+    As long as nothing was found no difference is known: all are 0, and so are their squares.
     """
     runs = len(found.value)
     degrees = degrees_of_freedom(np.full((runs, runs), float(found.found.sum())))
@@ -78,6 +79,9 @@ def with_intervals(
         beyond = found.missed.beyond(confidence=confidence)
     unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (reach == 0.0) & (not is_census)
     highest = np.maximum(largest, found.value)
+    differences = all_known(runs, runs)
+    if not is_census and not found.value.any():
+        differences = none_known(runs, Reason.TOO_LITTLE)
     return EstimatorResult(
         value=found.value,
         se=student.se,
@@ -87,7 +91,7 @@ def with_intervals(
         covariance=found.covariance,
         difference_df=degrees,
         unknown=all_known(runs),
-        difference_unknown=all_known(runs, runs),
+        difference_unknown=differences,
         difference_least=_least_errors(found, inexact, confidence),
         difference_beyond=beyond,
         difference_margin=margins,

@@ -135,7 +135,7 @@ class Alike:
 
     def pooled(self, apart: FloatArray, freedom: float) -> Pooled:
         """Return what is expected of runs of which M is known, from topics worth so many draws."""
-        return Pooled(self.level + self.spread * apart, freedom, self.ways)
+        return Pooled(self.level + self.spread * apart, freedom, self.ways, apart)
 
 
 def _differing(matrix: FloatArray) -> float:

@@ -14,10 +14,12 @@ import numpy as np
 
 from ...data.labels import judged_of
 from ...inference.intervals import (
+    ROUNDING,
     degrees_of_freedom,
     student_intervals,
     zero_limit,
 )
+from ...inference.knowledge import unvaried_differences
 from ...inference.uncertainty import variances
 from ...inference.unknown import all_known
 from ...measures.table import document_gains
@@ -67,7 +69,8 @@ def estimates_of_topics(
 
     How far they may be off: by their own squares, and by what all runs of the design and their
     lists let one expect (`topics.alike`), which is the same whichever runs are in the scope. `low`
-    is cut at 0; for a run that has the value 0 on every drawn topic `high` is `zero_limit`.
+    is cut at 0. A run that has the same value on every drawn topic, 0 or another of which no run
+    tells how it varies, may be off by `zero_limit`.
 
     Parameters
     ----------
@@ -221,7 +224,10 @@ class _Drawn:
         return np.asarray(self.share * weighted / number, dtype=np.float64)
 
     def limit(self, largest: float, confidence: float) -> float:
-        """Upper limit for a run that has the value 0 on every drawn topic."""
+        """How far a run may be off that has the same value on every drawn topic.
+
+        That no other topic is drawn is as unlikely as that none with any value is (`zero_limit`).
+        """
         if self.draws is None:
             return 0.0
         ratio = np.array([self.rarest / self.draws])
@@ -267,8 +273,15 @@ def _result(
         df = pooled.freedom_of_values(df)
         difference_df = pooled.freedom_of_differences(difference_df)
     variance = variances(estimate.covariance, expected, freedom=freedom)
+    differences = all_known(len(runs), len(runs))
+    if pooled is not None:
+        differences = unvaried_differences(estimate.covariance, pooled)
     student = student_intervals(estimate.value, variance=variance, df=df, confidence=confidence)
-    high = np.where(estimate.value > 0.0, student.high, limit)
+    alike = (estimate.value <= 0.0) | (variance <= (ROUNDING * largest) ** 2)
+    low, high = (
+        np.where(alike, estimate.value + way * limit, end)
+        for way, end in ((-1.0, student.low), (1.0, student.high))
+    )
     by_topic = np.zeros((drawn.topics, len(runs)))
     by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged.value
     code = CODES[method]
@@ -276,12 +289,12 @@ def _result(
         value=estimate.value,
         se=student.se,
         df=student.df,
-        low=np.maximum(student.low, 0.0),
+        low=np.maximum(low, 0.0),
         high=np.minimum(high, np.maximum(estimate.value, drawn.share * largest)),
         covariance=estimate.covariance,
         difference_df=difference_df,
         unknown=all_known(len(runs)),
-        difference_unknown=all_known(len(runs), len(runs)),
+        difference_unknown=differences,
         expected=expected,
         freedom=freedom,
     )
