@@ -208,10 +208,8 @@ def test_disagreement_brings_in_every_judged_pair_once_more_for_what_is_expected
     agreed = passes.copy()
     passes.clear()
     evaluated(pool, design, twice=10)
-    assert max(passes) <= judged
-    assert passes != agreed
-    # Under two measures of three what is expected is what was seen, which is added up once.
-    assert len(passes) == len(agreed) + 1
+    assert max(agreed) < max(passes) <= judged
+    assert len(passes) == len(agreed) + 1  # under two measures what is expected is what was seen
 
 
 def test_rows_without_gain_are_empty_and_the_others_whole(pool: Pool) -> None:
