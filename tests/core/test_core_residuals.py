@@ -8,6 +8,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference.fitting import Residuals, fit_residuals
 from estimation.core.measures.table import parse_measure
+from estimation.core.rounds import pair_estimates
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -17,8 +18,9 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
+from tests.core.test_core_agreement_by_chance import pool_of
 
-DCG = parse_measure("DCG@30")
+DCG, RBP = parse_measure("DCG@30"), parse_measure("RBP(p=0.8)")
 BUDGET, TRIALS = 300, 80
 
 
@@ -35,10 +37,11 @@ def design(judged) -> Design:
     return make_design(pool, goal=goal, measure=DCG, prior=prior, budget=BUDGET, batch_size=BUDGET)
 
 
-def fitted(pool: Pool, design: Design, sample: Sample, left: np.ndarray, **options) -> Residuals:
-    return fit_residuals(
-        pool, Drawn.of(design, sample, 1, topic=pool.topic), left[sample.pair], **options
-    )
+def fitted(
+    pool: Pool, design: Design, sample: Sample, left: np.ndarray, *, largest: float = 3.0, **options
+) -> Residuals:
+    drawn = Drawn.of(design, sample, 1, topic=pool.topic)
+    return fit_residuals(pool, drawn, left[sample.pair], largest=largest, **options)
 
 
 def test_both_sides_and_all_powers_come_out_on_average(judged, design) -> None:
@@ -72,11 +75,47 @@ def test_nothing_left_over_is_expected_to_be_little(judged, design) -> None:
     """Of 300 pairs without residual one learns that few others have one, not that none has."""
     pool, _ = judged
     sample = draw(pool, design, seed="three")
-    moments = fitted(
-        pool, design, sample, np.zeros(len(pool)), predictions=np.full(len(pool), np.nan)
-    ).moments(np.arange(len(pool)))
+    asked = {"predictions": np.full(len(pool), np.nan), "largest": 1.0}
+    every = np.arange(len(pool))
+    moments = fitted(pool, design, sample, np.zeros(len(pool)), **asked).moments(every)
     assert moments.min() > 0.0
     assert moments.max() < 0.05
+    hardly = fitted(pool, design, sample, np.full(len(pool), 1e-6), **asked).moments(every)
+    assert np.median(hardly[0] / moments[0]) > 0.2, "and next to nothing says hardly more"
+
+
+def few_alike(trial: int) -> bool:
+    """Whether a run is covered whose judged documents, about ten, are nearly always all relevant.
+
+    Seven of eight are; predictions say nothing.
+    """
+    listed = [list(range(8)) for _ in range(10)]
+    pool = pool_of(a=listed, b=[each[:4] for each in listed])
+    grades = np.array([number % 8 < 7 for number in range(len(pool))]).astype(np.int64)
+    about = {"goal": goals.single("a"), "measure": RBP, "max_grade": 1}
+    prior = make_prior(pool, name="rank", **about)
+    design = make_design(pool, prior=prior, budget=12, batch_size=12, **about)
+    sample = draw(pool, design, seed=str(trial))
+    found = evaluate(
+        pool, PairRound(design, sample), labels=LabelRows(sample.pair, grades[sample.pair]),
+        measures=[RBP], max_grade=1, predictions=np.ones(len(pool)),
+    ).results[0]  # fmt: skip
+    truth = pool.weights(RBP).T @ grades
+    at = pool.run_index("a")
+    return bool(found.estimate.low[at] <= truth[at] <= found.estimate.high[at])
+
+
+def test_a_few_judged_documents_that_are_all_alike_do_not_make_values_exact(monkeypatch) -> None:
+    """The twin takes what predictions leave over to be as small everywhere as it was there."""
+    assert np.mean([few_alike(trial) for trial in range(TRIALS)]) > 0.93
+    usual = pair_estimates.fit_residuals
+
+    def twin(pool, drawn, left, **options):
+        most = float(np.abs(left).max(initial=0.0)) or 1.0
+        return usual(pool, drawn, left, **(options | {"largest": most}))
+
+    monkeypatch.setattr(pair_estimates, "fit_residuals", twin)
+    assert np.mean([few_alike(trial) for trial in range(TRIALS)]) < 0.85
 
 
 def test_predictions_make_no_value_known_that_the_design_says_little_of(judged) -> None:

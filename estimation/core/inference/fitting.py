@@ -111,7 +111,7 @@ def outlook_of(
 class Residuals:
     """What is expected of the residuals of the N pairs of a pool.
 
-    Classes and model are of residuals as shares of the largest, and of their powers.
+    Classes and model are of residuals as shares of the largest label, and of their powers.
     """
 
     classes: PairClasses
@@ -130,14 +130,15 @@ class Residuals:
 
 
 def fit_residuals(
-    pool: Pool, drawn: Drawn, left: FloatArray, *, predictions: FloatArray
+    pool: Pool, drawn: Drawn, left: FloatArray, *, predictions: FloatArray, largest: float
 ) -> Residuals:
     """Fit the model to what predictions leave over of the labels of a sample, shape (n,).
 
-    Predictions are of all N pairs, NaN where nothing is predicted; only their order counts.
+    Predictions are of all N pairs, NaN where nothing is predicted; only their order counts. What
+    they leave over can be as large as labels can, `largest`: that it is next to nothing of a few
+    judged pairs, which are all alike, does not say as much of the others.
     """
     some = fitted_places(drawn)
-    largest = float(np.abs(left).max(initial=0.0)) or 1.0
     sides = (np.maximum(sign * left[some] / largest, 0.0) for sign in (1.0, -1.0))
     found = np.stack([side**power for side in sides for power in range(1, POWERS + 1)], axis=1)
     classes = PairClasses(pool, drawn, drawn.pair[some], order_bins(predictions))

@@ -220,7 +220,8 @@ class _Question:
             fitted_runs=scope.positions(sampled.runs),
         )
         left = terms.labels.mean - helped.expected[over.pair]
-        fitted = fit_residuals(sampled, self.drawn, left, predictions=predictions)
+        largest = measure.max_utility(self.asked.max_grade)
+        fitted = fit_residuals(sampled, self.drawn, left, predictions=predictions, largest=largest)
 
         def moments(pairs: IntArray) -> FloatArray:
             return fitted.moments(scope.origin[pairs])
