@@ -9,9 +9,10 @@ from estimation.core.arrays import frozen
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.scope import Scope
 from estimation.core.inference.intervals import difference_variances
+from estimation.core.inference.looked_at import Rows, looked_at
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning import contenders, forecasts
-from estimation.core.planning.ahead import After
+from estimation.core.planning.ahead import After, ahead_of_pairs
 from estimation.core.planning.contenders import Contenders, Horizon
 from estimation.core.planning.critical import adjusted_p_values, critical_value
 from estimation.core.planning.forecasts import forecast
@@ -382,3 +383,24 @@ def test_disagreement_between_assessors_stays_when_everything_is_judged() -> Non
     about = {"batches": 2, "result": found.results[0], "max_grade": BEST}
     steps = forecast(Scope.of(POOL), part, **about).steps
     assert 0.02 * steps[0].half_width < steps[-1].half_width < steps[0].half_width / 2.0
+
+
+def test_what_may_have_been_missed_by_now_is_taken_from_the_estimate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the bit what it would be if it were added up again, where assessors disagree as well."""
+    planned = design()
+    part = PairRound(planned, draw(POOL, planned, seed="disagreement")).prefix(POOL, 2)
+    pairs = part.pairs(POOL)
+    again = np.concatenate([pairs, pairs[::7]])
+    other = np.concatenate([GRADES[pairs], np.minimum(GRADES[pairs[::7]] + 1, BEST)])
+    labels = LabelRows(again, other)
+    about = {"labels": labels, "measures": [MEASURE], "max_grade": BEST}
+    found = evaluate(POOL, part, **about).results[0]
+    rows = looked_at(POOL, part.drawn(POOL.topic), MEASURE)
+    anew = rows.gram(found.outlook.moments(MEASURE, rows.pair)[1])
+    assert np.array_equal(found.estimate.missed, anew)
+    assert np.all(np.diag(found.estimate.expected - anew) > 0.0), "disagreement"
+    monkeypatch.delattr(Rows, "gram")
+    ahead = ahead_of_pairs(Scope.of(POOL), part, 2, found)
+    assert np.allclose(ahead.covariance, found.estimate.expected, rtol=1e-12)

@@ -44,13 +44,13 @@ def unknown_differences(usual: FloatArray, covariance: FloatArray, expected: Flo
     """Say which differences are unknown, shape (k, k), beside the usual values, (k,)."""
     mean = np.add.outer(usual, usual) / 2.0
     spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean
-    unknown = spread & _uncertain(covariance, expected)
+    unknown = _if_uncertain(spread, covariance, expected)
     return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))
 
 
 def few_finds(finds: FloatArray, covariance: FloatArray, expected: FloatArray) -> BoolArray:
     """Say which uncertain differences too few finds carry for a verdict, shape (k, k)."""
-    return np.asarray((finds < LEAST_FINDS) & _uncertain(covariance, expected), dtype=np.bool_)
+    return _if_uncertain(finds < LEAST_FINDS, covariance, expected)
 
 
 def unvaried_differences(covariance: FloatArray, pooled: Pooled) -> Reasons:
@@ -80,6 +80,13 @@ def unreached_differences(
     apart = np.maximum(slack, slack.T) > 2.0 * ROUNDING * np.add.outer(most, most)
     unknown = np.logical_or.outer(unreached, unreached) & apart & (verdicts == 0)
     return np.asarray(unknown, dtype=np.bool_)
+
+
+def _if_uncertain(
+    differences: BoolArray, covariance: FloatArray, expected: FloatArray
+) -> BoolArray:
+    """Those of some differences, (k, k), in which a pair may have been missed."""
+    return differences & _uncertain(covariance, expected) if differences.any() else differences
 
 
 def _uncertain(

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..arrays import share_of
+from ..upper import above, every_two
 from .intervals import difference_variances, normal_quantile
 from .poisson_numbers import poisson_quantiles
 
@@ -95,9 +96,9 @@ class Missed:
 
     def _of_pairs(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         """Both runs of every two, the larger step, and what is expected of the difference."""
-        first, second = np.triu_indices(len(self.step), k=1)
+        first, second = every_two(len(self.step))
         step = np.maximum(self.step[first], self.step[second])
-        return first, second, step, difference_variances(self.squares)[first, second]
+        return first, second, step, above(difference_variances(self.squares))
 
     def least_reach(self, *, confidence: float) -> FloatArray:
         """Return how far at least values may lie above their estimates, shape (k,).

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
+from ..upper import above, every_two, mirrored
 from .normal import normal_vectors
 
 if TYPE_CHECKING:
@@ -41,10 +42,9 @@ def holm(p_values: FloatArray) -> FloatArray:
 
     Over the k (k - 1) / 2 pairs; the diagonal is ignored, and becomes 1.
     """
-    above = np.triu_indices(len(p_values), k=1)
-    single = p_values[above]
+    single = above(p_values)
     order = np.argsort(single, kind="stable")
-    return mirrored(_holm(single, order), above, len(p_values))
+    return mirrored(_holm(single, order), len(p_values))
 
 
 def _holm(single: FloatArray, order: IntArray) -> FloatArray:
@@ -83,10 +83,10 @@ def largest_deviates(
         Adjusted p-values; 1 on the diagonal.
     """
     runs = len(p_values)
-    rows, columns = np.triu_indices(runs, k=1)
+    rows, columns = every_two(runs)
     if not len(rows):
         return np.ones((runs, runs))
-    single = p_values[rows, columns]
+    single = above(p_values)
     rising = np.argsort(-single)  # equal ones are adjusted alike, whichever is first
     wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
     stepped, number = _holm(single, rising[::-1]), _vectors(len(rows), error)
@@ -95,7 +95,7 @@ def largest_deviates(
         largest = np.maximum.accumulate(beyond[::-1])[::-1]
         stepped[rising] = np.minimum(stepped[rising], largest)
     stepped = np.maximum(stepped, single)  # drawn vectors may say less than the difference alone
-    return mirrored(stepped, (rows, columns), runs)
+    return mirrored(stepped, runs)
 
 
 def _vectors(differences: int, error: float) -> int | None:
@@ -251,13 +251,3 @@ def _product(vectors: FloatArray, root: FloatArray) -> FloatArray:
     rows = max(1, RUNS_AT_ONCE // (runs * runs))
     pieces = [vectors[at : at + rows] @ root.T for at in range(0, len(vectors), rows)]
     return np.concatenate(pieces)
-
-
-def mirrored(
-    numbers: FloatArray, above: tuple[IntArray, IntArray], runs: int, diagonal: float = 1.0
-) -> FloatArray:
-    """Return the symmetric matrix, (k, k), of numbers above the diagonal."""
-    matrix = np.full((runs, runs), diagonal)
-    matrix[above] = numbers
-    matrix.T[above] = numbers
-    return matrix

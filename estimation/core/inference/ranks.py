@@ -10,8 +10,9 @@ import numpy as np
 from scipy import special
 
 from ..arrays import BoolArray, FloatArray, IntArray, check_confidence, refuse
+from ..upper import above, mirrored
 from .intervals import ROUNDING, Bound, student_quantile
-from .multiplicity import holm, largest_deviates, mirrored
+from .multiplicity import holm, largest_deviates
 from .settled import as_far_as_certain
 from .uncertainty import AS_NORMAL, variances_of_differences
 from .unknown import Reason, Reasons, all_known
@@ -249,18 +250,16 @@ def _without_rounding(difference: FloatArray, value: FloatArray) -> FloatArray:
 
 def _p_values(difference: FloatArray, se: FloatArray, df: FloatArray) -> FloatArray:
     """Of Student's t, two-sided. They are symmetric, and the distribution takes its time."""
-    runs, above = len(df), np.triu_indices(len(df), k=1)
-    difference, se, df = np.abs(difference[above]), se[above], df[above]
+    runs, difference, se, df = len(df), np.abs(above(difference)), above(se), above(df)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(difference != 0.0, difference / se, 0.0)
     tail = special.ndtr(-ratio)
     if np.any(free := df < AS_NORMAL):
         tail[free] = special.stdtr(df[free], -ratio[free])
-    return mirrored(2.0 * tail, above, runs)
+    return mirrored(2.0 * tail, runs)
 
 
 def half_widths(se: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
     """Half widths of differences, each taken alone, shape (k, k); exactly symmetric."""
-    above = np.triu_indices(len(df), k=1)
-    margin = student_quantile(df[above], confidence=confidence) * se[above]
-    return mirrored(margin, above, len(df), diagonal=0.0)
+    margin = student_quantile(above(df), confidence=confidence) * above(se)
+    return mirrored(margin, len(df), diagonal=0.0)

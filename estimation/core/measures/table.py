@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -246,9 +247,14 @@ class Measure:
             As `max_utility`.
         """
         if self.family == "gain":
-            weights = self.weights(np.arange(1, depth + 1), lengths=depth)
-            return float(weights.sum()) * self.max_utility(max_grade)
+            return _weight_of_list(self, depth) * self.max_utility(max_grade)
         return np.inf if self._kind.loss in UNBOUNDED else 1.0
+
+
+@lru_cache(maxsize=256)
+def _weight_of_list(measure: Measure, depth: int) -> float:
+    """The weights of all ranks of a full list, together."""
+    return float(measure.weights(np.arange(1, depth + 1), lengths=depth).sum())
 
 
 def parse_measure(text: str) -> Measure:

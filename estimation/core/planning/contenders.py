@@ -37,6 +37,7 @@ import numpy as np
 
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.normal import normal_numbers, root
+from ..upper import above
 from .shrinkage import SURE, fit_spread
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Contenders:
         Observed, larger being better.
     covariance : ndarray of float64, shape (m, m)
         Of these.
+    scale : ndarray of float64, shape (m,)
+        What errors of every step are multiplied by.
     width : ndarray of float64, shape (n,)
         How far leading runs differ in each future in which they are alike, in standard errors.
     mean, spread : float
@@ -103,19 +106,33 @@ class Contenders:
     runs: IntArray
     value: FloatArray
     covariance: FloatArray
+    scale: FloatArray
     width: FloatArray
     mean: float
     spread: float
 
     @classmethod
-    def of(cls, value: FloatArray, covariance: FloatArray) -> Contenders:
-        """Choose among k runs; the spread is what the errors leave of that of the k values."""
+    def of(
+        cls, value: FloatArray, covariance: FloatArray, *, scale: FloatArray | None = None
+    ) -> Contenders:
+        """Choose among k runs; the spread is what the errors leave of that of the k values.
+
+        Errors are those of this covariance and those of later steps, each times `scale`, (k,).
+        """
+        scale = np.ones(len(value)) if scale is None else scale
+        covariance = covariance * np.multiply.outer(scale, scale)
         runs = np.argsort(-value, kind="stable")[:MOST]
         leading = runs[:LEADING]
         alike = fit_spread(_standardized(value[leading], covariance[np.ix_(leading, leading)]))
         mean, spread = _prior(value, covariance)
         return cls(
-            runs, value[runs], covariance[np.ix_(runs, runs)], _widths(alike, ALIKE), mean, spread
+            runs,
+            value[runs],
+            covariance[np.ix_(runs, runs)],
+            scale[runs],
+            _widths(alike, ALIKE),
+            mean,
+            spread,
         )
 
     def decided(self, steps: Sequence[Horizon], *, near: float = 0.0) -> FloatArray:
@@ -140,9 +157,10 @@ class Contenders:
             return np.ones(len(steps))
         true, missed = self._drawn()
         before, ended = replace(steps[0], covariance=self.covariance), np.zeros(FUTURES, dtype=bool)
-        found = np.empty(len(steps))
+        found, some = np.empty(len(steps)), np.ix_(self.runs, self.runs)
+        scale = np.multiply.outer(self.scale, self.scale)
         for place, step in enumerate(steps):
-            then = replace(step, covariance=step.covariance[np.ix_(self.runs, self.runs)])
+            then = replace(step, covariance=step.covariance[some] * scale)
             later, between = self._later(missed, before.covariance, then.covariance, place)
             ended |= self._ended(true + between, before.half_way(then), near)
             ended |= self._ended(true + later, then, near)
@@ -243,11 +261,10 @@ def _prior(value: FloatArray, covariance: FloatArray) -> tuple[float, float]:
 
 def _standardized(value: FloatArray, covariance: FloatArray) -> FloatArray:
     """Differences of every two values in standard errors, where there is an error."""
-    above = np.triu_indices(len(value), 1)
-    variance = difference_variances(covariance)[above]
+    variance = above(difference_variances(covariance))
     single = np.diag(covariance)
-    some = variance > 2.0 * ROUNDING * np.add.outer(single, single)[above]
-    difference = np.subtract.outer(value, value)[above][some]
+    some = variance > 2.0 * ROUNDING * above(np.add.outer(single, single))
+    difference = above(np.subtract.outer(value, value))[some]
     return np.clip(difference / np.sqrt(variance[some]), -SURE, SURE)
 
 

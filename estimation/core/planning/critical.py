@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from ..inference.multiplicity import largest_deviates, mirrored
+from ..inference.multiplicity import largest_deviates
+from ..upper import above, mirrored
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -28,9 +29,8 @@ def adjusted_p_values(z: FloatArray, covariance: FloatArray) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
     """
-    pairs = np.triu_indices(len(covariance), 1)
-    matrix = mirrored(_single(z), pairs, len(covariance))
-    return np.asarray(largest_deviates(matrix, covariance)[pairs], dtype=np.float64)
+    matrix = mirrored(_single(z), len(covariance))
+    return above(largest_deviates(matrix, covariance))
 
 
 def critical_value(z: FloatArray, adjusted: FloatArray, error: float) -> float:

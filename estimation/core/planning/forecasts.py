@@ -23,7 +23,7 @@ intervals are then those of `Asked.confidence` at one look.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ from ..inference.out_of_reach import OutOfReach
 from ..inference.slack import slack
 from ..rounds.adaptive.rounds import AdaptiveRound
 from ..rounds.rounds import PairRound
+from ..upper import above, mirrored
 from .adaptive_ahead import ahead_of_batches
 from .ahead import ahead_of_pairs
 from .contenders import Contenders, Horizon
@@ -51,7 +52,7 @@ from .tabulated import Tabulated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray
     from ..data.labels import LabelRows
     from ..data.scope import Scope
     from ..measures.table import Measure
@@ -125,7 +126,8 @@ def forecast(
     ]
     number, steps = len(present.z), (now, *(each for each, _ in told))
     chances = np.array([np.zeros(number), *(settled for _, settled in told)])
-    until = _square(crossings([each.pairs for each in steps], chances), len(result.runs))
+    until = crossings([each.pairs for each in steps], chances)
+    until = mirrored(until, len(result.runs), diagonal=0.0)
     return Forecast(batches, number, steps, until)
 
 
@@ -211,12 +213,12 @@ class _Present:
 
     def _left(self, after: After) -> FloatArray:
         """What is left of the variances of differences then."""
-        then = _above(difference_variances(after.covariance))
+        then = above(difference_variances(after.covariance))
         return np.minimum(_share(then, of=self._differing), 1.0)
 
     @cached_property
     def _differing(self) -> FloatArray:
-        return _above(difference_variances(self.covariance))
+        return above(difference_variances(self.covariance))
 
     def critical_values(
         self, later: Sequence[After], adjusted: FloatArray, error: float
@@ -231,7 +233,7 @@ class _Present:
             return np.zeros(number)
         end = _end(later)
         then = self.exact * self._expected.expected(self._left(later[end]))
-        among = independent_number(self.z, _above(adjusted), error)
+        among = independent_number(self.z, above(adjusted), error)
         now = critical_value_of(among, error)
         if len(self.z) <= MOST_DIFFERENCES:
             adjusted_then = adjusted_p_values(then, later[end].covariance)
@@ -254,7 +256,7 @@ class _Present:
         if by_now >= 1.0:
             return [1.0] * len(later)
         steps = [
-            Horizon(self._scaled(after.covariance), level, reach)
+            Horizon(after.covariance, level, reach)
             for after, level, reach in zip(later, critical.tolist(), short, strict=True)
         ]
         found = self.contenders.decided(steps, near=near.within if near else 0.0)
@@ -292,8 +294,10 @@ class _Present:
 
     @cached_property
     def contenders(self) -> Contenders:
-        """The runs that may be the best."""
-        return Contenders.of(self.value, self._scaled(self.covariance))
+        """The runs that may be the best, of whose expected errors variances are those of the
+        product's rule, but exact."""
+        share = _share(self.variance, of=np.diag(self.covariance))
+        return Contenders.of(self.value, self.covariance, scale=self.exact * np.sqrt(share))
 
     def _half_width(self, left: FloatArray) -> FloatArray:
         """Of intervals whose standard errors are so many times those of now.
@@ -302,11 +306,6 @@ class _Present:
         cut lean the less the shorter they are.
         """
         return self.half_width * left * (1.0 + self.lopsided * left) / (1.0 + self.lopsided)
-
-    def _scaled(self, covariance: FloatArray) -> FloatArray:
-        """A covariance as it was expected, with the variances of the product's rule, but exact."""
-        scale = self.exact * np.sqrt(_share(self.variance, of=np.diag(self.covariance)))
-        return np.asarray(covariance * np.multiply.outer(scale, scale))
 
 
 def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
@@ -326,15 +325,15 @@ def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
 
 def _slack(scope: Scope, eligible: BoolArray, result: MeasureResult, max_grade: int) -> FloatArray:
     out, at = OutOfReach.of(scope.pool, eligible), scope.positions(result.runs)
-    return slack(out, result.measure, max_grade=max_grade, added=scope.added)[np.ix_(at, at)]
+    added = None if scope.is_sampled else scope.added
+    return slack(out, result.measure, max_grade=max_grade, added=added)[np.ix_(at, at)]
 
 
 def _standardized(result: MeasureResult, most: FloatArray) -> FloatArray:
     """Differences beyond what is out of reach, in standard errors; `SURE` without an error."""
     difference, se = result.ranking.difference, result.ranking.difference_se
     ahead = np.where(difference > 0.0, np.maximum(difference - most, 0.0), 0.0)
-    pairs = np.triu_indices(len(se), 1)
-    beyond, error = (ahead - ahead.T)[pairs], se[pairs]
+    beyond, error = above(ahead - ahead.T), above(se)
     z = np.divide(beyond, error, out=np.sign(beyond) * SURE, where=error > 0.0)
     return np.asarray(np.clip(z, -SURE, SURE), dtype=np.float64)
 
@@ -347,21 +346,3 @@ def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
 def _end(later: Sequence[After]) -> int:
     """Which of the later steps is the end of the budget."""
     return max((at for at, each in enumerate(later) if each.batches is not None), default=0)
-
-
-def _square(above: FloatArray, runs: int) -> FloatArray:
-    """The symmetric matrix, (k, k), of what stands above its diagonal; 0 on it."""
-    matrix = np.zeros((runs, runs))
-    matrix[np.triu_indices(runs, 1)] = above
-    return matrix + matrix.T
-
-
-def _above(matrix: FloatArray) -> FloatArray:
-    """What stands above the diagonal, row by row."""
-    return np.asarray(matrix.ravel()[_places_above(len(matrix))], dtype=np.float64)
-
-
-@lru_cache(maxsize=4)
-def _places_above(runs: int) -> IntArray:
-    first, second = np.triu_indices(runs, 1)
-    return np.asarray(first * runs + second)

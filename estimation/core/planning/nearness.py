@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from ..inference.equivalence import SHARE, best_or_equivalent
+from ..upper import above
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -52,11 +53,10 @@ class Near:
         errors are told in units of ``exact`` of them.
         """
         found, se = result.equivalence, result.ranking.difference_se
-        pairs = np.triu_indices(len(se), 1)
-        if found is None or not len(pairs[0]):
+        if found is None or len(se) < 2:
             return None
-        reach = ((found.high - found.low - slack - slack.T) / 2.0)[pairs]
-        errors, room = se[pairs], found.within - np.maximum(slack, slack.T)[pairs]
+        reach = above((found.high - found.low - slack - slack.T) / 2.0)
+        errors, room = above(se), found.within - above(np.maximum(slack, slack.T))
         there = errors > 0.0
         end = -special.ndtri(SHARE * error / len(errors))
         now = float(np.median(reach[there] / errors[there])) if there.any() else end

@@ -99,11 +99,12 @@ class EstimatorResult:
     difference_few : ndarray of bool, shape (k, k), or None
         Which differences too few finds carry for a verdict, however far apart the values are.
     expected : ndarray of float64, shape (k, k), or None
-        Covariance that is expected of what the sample may have missed, or of topics as all runs
-        have them; see `uncertainty`. None where there is no such model: variances are then by the
-        sample alone.
+        Covariance expected of what the sample may have missed, or of topics as all runs have them;
+        see `uncertainty`. None where there is no such model: variances are by the sample alone.
+    missed : ndarray of float64, shape (k, k), or None
+        Of sums: the part of `expected` without disagreement between assessors.
     finds : ndarray of float64, shape (k, k), or None
-        From how many finds values and differences come; see `uncertainty.variances`.
+        How many finds values and differences come from; see `uncertainty.variances`.
     freedom : float or None
         Of whole topics: degrees of freedom of the covariance; see `uncertainty.Pooled`.
     difference_least : ndarray of float64, shape (k, k), or None
@@ -130,6 +131,7 @@ class EstimatorResult:
     difference_unknown: Reasons
     difference_few: BoolArray | None = None
     expected: FloatArray | None = None
+    missed: FloatArray | None = None
     finds: FloatArray | None = None
     freedom: float | None = None
     difference_least: FloatArray | None = None

@@ -1,0 +1,45 @@
+"""What stands above the diagonal of a matrix of every two runs, row by row, and back again.
+
+There are thousands of such numbers, asked for again and again of the same runs: where they stand is
+found once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import sealed
+
+if TYPE_CHECKING:
+    from .arrays import FloatArray, IntArray
+
+
+@lru_cache(maxsize=8)
+def every_two(runs: int) -> tuple[IntArray, IntArray]:
+    """Return both of every two of k runs, (k (k - 1) / 2,) each, not to be written to."""
+    first, second = np.triu_indices(runs, k=1)
+    return sealed(first), sealed(second)
+
+
+@lru_cache(maxsize=8)
+def _places(runs: int) -> tuple[IntArray, IntArray]:
+    """Where they stand above the diagonal of a matrix, and below it."""
+    first, second = every_two(runs)
+    return sealed(first * runs + second), sealed(second * runs + first)
+
+
+def above(matrix: FloatArray) -> FloatArray:
+    """Return what stands above the diagonal, from (k, k) to (k (k - 1) / 2,)."""
+    found: FloatArray = matrix.ravel()[_places(len(matrix))[0]]
+    return found
+
+
+def mirrored(numbers: FloatArray, runs: int, diagonal: float = 1.0) -> FloatArray:
+    """Return the symmetric matrix, (k, k), of numbers above the diagonal."""
+    matrix = np.full(runs * runs, diagonal)
+    for places in _places(runs):
+        matrix[places] = numbers
+    return matrix.reshape(runs, runs)
