@@ -28,17 +28,23 @@ def topic_arrays(
     ``judged_topic`` and ``pool_topic`` count the judged pairs and all pairs of each topic;
     ``judged_n`` and ``variance_n`` are of the n-th measure, topics by runs.
     """
-    judged = np.flatnonzero(np.bincount(collection.labels.pair))
+    judged = _once(collection.labels.pair)
     topics, place = len(joined.topics), _places(collection, joined, judged)
+    ends = np.searchsorted(joined.topic, np.arange(topics + 1))
     arrays = {
         "judged_topic": np.bincount(collection.topic[judged], minlength=topics).astype(np.int32),
-        "pool_topic": np.bincount(joined.topic, minlength=topics).astype(np.int32),
+        "pool_topic": np.diff(ends).astype(np.int32),
     }
     counts = judged_by_topic(joined, [result.measure for result in results], place)
     arrays |= {f"judged_{n}": each.astype(np.int32) for n, each in enumerate(counts)}
     of_gains = {n: each for n, each in enumerate(results) if each.measure.family == "gain"}
     variances = _variances(collection, joined, of_gains)
     return arrays | {f"variance_{n}": each for n, each in variances}
+
+
+def _once(pairs: IntArray) -> IntArray:
+    """Each pair of labels, which stand in order of their pairs, once."""
+    return pairs[np.diff(pairs, prepend=-1) > 0]
 
 
 def _places(collection: RoundCollection, joined: Pool, pairs: IntArray) -> IntArray:

@@ -18,7 +18,9 @@ def check(numbers: Mapping[str, ArrayLike], *, may_be_infinite: Iterable[str] = 
     Raises UserError ``not_finite`` (500) with its name: computing it again would give it again.
     """
     for name, values in numbers.items():
-        array = np.asarray(values, dtype=np.float64).ravel()
+        array = np.asarray(values).ravel()
+        if array.dtype.kind in "iub":
+            continue
         wrong = np.isnan(array) if name in may_be_infinite else ~np.isfinite(array)
         if wrong.any():
             at = int(np.argmax(wrong))

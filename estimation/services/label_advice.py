@@ -22,8 +22,7 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
     pool, drawn = collection.pool, collection.drawn
     if not isinstance(drawn, PairRound):
         return {}
-    design, sample = drawn.design, drawn.sample
-    measures = [each for each in collection.measures if supports(design, each)]
+    measures = [each for each in collection.measures if supports(drawn.design, each)]
     if not measures:
         return {}
     wanted = kept(
@@ -34,13 +33,11 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
     )
     found = compare_labels(
         pool,
-        design,
-        sample,
+        drawn,
         labels=collection.labels,
         wanted=wanted,
         measures=measures,
         max_grade=row.campaign.max_grade,
-        batches=drawn.used,
         numbers=sorted({*NUMBERS, row.labels}),
     )
     return {

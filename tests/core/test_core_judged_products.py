@@ -59,7 +59,7 @@ def test_they_are_the_sums(
 def test_a_lost_pair_is_caught(pool: Pool) -> None:
     found, ones = products(pool), np.ones(len(pool))
     held = HeldWeights.of(pool, DCG)
-    twin = HeldWeights(held.pair[::-1].copy(), held.rows, held.couples)
+    twin = HeldWeights(held.pair[::-1].copy(), held.couples)
     weight = np.linspace(1.0, 2.0, len(pool))
     assert held.gram(ones) == pytest.approx(expected(found.weights, ones), rel=1e-13)
     assert twin.gram(weight) != pytest.approx(held.gram(weight), rel=1e-3)

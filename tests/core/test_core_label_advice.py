@@ -60,8 +60,9 @@ def same(sample: Sample, number: int) -> np.ndarray:
 
 
 def compared(pool, design, sample, rows, wanted, **options) -> LabelComparison:
-    settings = {"batches": design.batches, "measures": [DCG], "max_grade": 3} | options
-    (found,) = compare_labels(pool, design, sample, labels=rows, wanted=wanted, **settings)
+    settings = {"measures": [DCG], "max_grade": 3} | options
+    part = PairRound(design, sample, settings.pop("batches", design.batches))
+    (found,) = compare_labels(pool, part, labels=rows, wanted=wanted, **settings)
     return found
 
 

@@ -56,13 +56,11 @@ def test_what_is_stored_is_what_the_core_compares(campaign: Campaign, method: st
     for name in ("DCG@10", "P@10"):
         (found,) = compare_labels(
             collection.pool,
-            collection.drawn.design,
-            sample,
+            collection.drawn,
             labels=collection.labels,
             wanted=extra_labels(collection.pool, seed="s", pairs=sample.pair, labels=1, share=0.5),
             measures=[parse_measure(name)],
             max_grade=campaign.max_grade,
-            batches=3,
         )
         stored = selectors.label_comparison(latest(row), name)
         assert stored is not None

@@ -48,11 +48,14 @@ class Couples:
     ----------
     first : int
         The position of the first of the pairs; all behind it are among them.
+    head : csr_array, shape (first, k)
+        a_ij of the pairs before it.
     cells : csr_array, shape (k k, pairs)
         a_ij a_il for j <= l: sums for any weights take less time than from the array turned round.
     """
 
     first: int
+    head: SparseMatrix
     cells: SparseMatrix
 
     @classmethod
@@ -81,7 +84,7 @@ class Couples:
             cells[here] = np.repeat(rows.indices[entry] * runs, behind) + rows.indices[other]
             data[here] = np.repeat(rows.data[entry], behind) * rows.data[other]
         by_pair = sparse.csr_array((data, cells, ends.astype(narrow)), shape=shape)
-        return cls(first, sparse.csr_array(by_pair.T))
+        return cls(first, first_rows(rows, first), sparse.csr_array(by_pair.T))
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
@@ -98,7 +101,8 @@ class Couples:
     @property
     def nbytes(self) -> int:
         """What they take in memory."""
-        return sum(each.nbytes for each in (self.cells.data, self.cells.indices))
+        held = (self.head.data, self.head.indices, self.cells.data, self.cells.indices)
+        return sum(each.nbytes for each in held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +113,11 @@ class HeldWeights:
     ----------
     pair : ndarray of int64, shape (m,)
         The pairs with an entry, those of many runs first.
-    rows : csr_array, shape (m, k)
     couples : Couples
         Of the others.
     """
 
     pair: IntArray
-    rows: SparseMatrix
     couples: Couples
 
     @classmethod
@@ -127,20 +129,18 @@ class HeldWeights:
         many = number > few_runs(number)
         first = those_many_first(weights, np.flatnonzero(many), above=0)
         pair = np.concatenate([first, np.flatnonzero(~many & (number > 0))])
-        rows = weights[pair]
-        couples = Couples.of(rows, len(first))
-        return cls(pair, first_rows(rows, len(first)), couples)
+        return cls(pair, Couples.of(weights[pair], len(first)))
 
     def gram(self, scale: FloatArray) -> FloatArray:
         """Return sum_i scale_i w_ij w_il with a scale >= 0 of every pair, (N,): shape (k, k)."""
         ordered = scale[self.pair]
-        of_many = cross_products(self.rows, ordered[None, : self.couples.first])[0]
+        of_many = cross_products(self.couples.head, ordered[None, : self.couples.first])[0]
         return np.asarray(of_many + self.couples.gram(ordered), dtype=np.float64)
 
     @property
     def nbytes(self) -> int:
         """What they take in memory, about."""
-        return self.couples.nbytes + int(12 * self.rows.nnz + 8 * len(self.pair))
+        return self.couples.nbytes + int(8 * len(self.pair))
 
 
 @dataclass(frozen=True, eq=False)

@@ -163,8 +163,13 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     They cannot change a sum by more than rounding, and their powers may be denormal, which is slow:
     where none is near that, all stay.
     """
+    if not len(rows.data):
+        return
+    least, most = rows.data.min(), rows.data.max()
+    if least**2 >= FAR_FROM_DENORMAL * most**2 and least >= 0.0:  # the usual case
+        return
     squares = np.square(rows.data)
-    if not len(squares) or squares.min() >= FAR_FROM_DENORMAL * squares.max():
+    if squares.min() >= FAR_FROM_DENORMAL * squares.max():
         return
     of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
@@ -317,7 +322,7 @@ Block = _Filled | _Sparse | _Few
 
 def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, Block]]:
     """Cut an array into pieces that are small enough to be held densely, or have few products."""
-    room = np.zeros((min(BLOCK_PAIRS, rows.shape[0]), rows.shape[1]))
+    room: FloatArray | None = None
     for pairs, few in _pieces(rows):
         bounds = rows.indptr[pairs.start : pairs.stop + 1]
         entries = slice(int(bounds[0]), int(bounds[-1]))
@@ -330,6 +335,8 @@ def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, Block]]:
         elif few:
             yield pairs, _Few(data, runs, bounds, entries, shape[1])
         else:
+            if room is None:
+                room = np.zeros((min(BLOCK_PAIRS, rows.shape[0]), shape[1]))
             yield pairs, _Sparse(data, runs, bounds, entries, room)
 
 

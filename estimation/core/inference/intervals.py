@@ -128,7 +128,10 @@ def normal_quantile(*, confidence: float) -> float:
 
 def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
     """Return the two-sided critical value t of Student's distribution."""
-    different, place = np.unique(df, return_inverse=True)  # often one number for all
+    if df.size and np.all(df == df.flat[0]):  # often one number for all, which need no order
+        different, place = df.ravel()[:1], np.zeros(df.size, dtype=np.int64)
+    else:
+        different, place = np.unique(df, return_inverse=True)
     quantiles, share = np.empty(len(different)), 0.5 + confidence / 2.0
     by_series = different >= LEAST_OF_SERIES
     quantiles[~by_series] = special.stdtrit(different[~by_series], share)

@@ -33,7 +33,6 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept, nbytes
 from ..estimates.held_products import Couples, few_runs
 from ..estimates.products import cross_product, cross_products
-from ..estimates.rows import first_rows
 from ..estimates.topic_sums import TopicSums
 from .missed import Missed
 from .uncertainty import MOSTLY
@@ -165,18 +164,15 @@ class Rows:
         return sparse.csr_array((data, once.indices, once.indptr), once.shape)
 
     def sums(self, numbers: FloatArray, *, power: int = 1) -> FloatArray:
-        """sum_i number_i y_ij^power, shape (..., k), from numbers of shape (..., m)."""
-        rows = self.by_run(power)
-        if numbers.ndim == 1:
-            return np.asarray(rows @ numbers, dtype=np.float64)
-        return np.stack([rows @ each for each in numbers])
+        """sum_i number_i y_ij^power, shape (k,), from numbers of shape (m,)."""
+        return np.asarray(self.by_run(power) @ numbers, dtype=np.float64)
 
     def cubes(self, numbers: FloatArray) -> FloatArray:
-        """sum_i factor_i number_i y_ij^3, shape (..., k), from numbers of shape (..., m)."""
+        """sum_i factor_i number_i y_ij^3, shape (k,)."""
         return self.sums(self.factor * numbers, power=3)
 
     def total(self, numbers: FloatArray) -> FloatArray:
-        """sum_i number_i y_ij over all pairs, shape (..., k), from numbers of shape (..., m)."""
+        """sum_i number_i y_ij over all pairs, shape (k,)."""
         return self.sums(self.weight * numbers)
 
     def gram(self, numbers: FloatArray) -> FloatArray:
@@ -187,8 +183,7 @@ class Rows:
         """sum_i weight_i y_ij y_il for several weights of the m pairs, shape (k, k) each."""
         if (couples := self.couples) is None:
             return list(self._products(self.matrix, np.stack(weights)))
-        matrix = first_rows(self.matrix, couples.first)
-        of_many = self._products(matrix, np.stack(weights)[:, : couples.first])
+        of_many = self._products(couples.head, np.stack(weights)[:, : couples.first])
         return [many + couples.gram(each) for many, each in zip(of_many, weights, strict=True)]
 
     def _products(self, matrix: SparseMatrix, weights: FloatArray) -> FloatArray:
@@ -341,13 +336,19 @@ def _squared_differences(
     return differences
 
 
-def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
+def belief_in(rows: Rows, drawn: Drawn) -> FloatArray | None:
+    """Return what the prior believed of each of the pairs; None without a prior."""
+    return None if drawn.belief is None else drawn.belief[rows.pair]
+
+
+def doubt_of(
+    rows: Rows, drawn: Drawn, *, belief: FloatArray | None, total: FloatArray
+) -> FloatArray:
     """Return `Unseen.doubt`: sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, shape (k,).
 
-    b_i is the belief in a pair, b that in the pairs of a sample.
+    b_i is the `belief` in a pair, b that in the pairs of a sample.
     """
-    belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
-    squares = rows.sums(rows.factor * belief, power=2)
+    squares = rows.sums(rows.factor * (1.0 if belief is None else belief), power=2)
     return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
 
 
@@ -370,5 +371,6 @@ def _left(rows: Rows) -> FloatArray:
     squares = rows.by_run(2)
     largest, some = np.zeros(squares.shape[0]), np.flatnonzero(np.diff(squares.indptr))
     largest[some] = np.maximum.reduceat(squares.data, squares.indptr[some])
-    missed, sampled = rows.sums(np.stack([rows.factor, rows.weight - rows.factor]), power=2)
+    missed = rows.sums(rows.factor, power=2)
+    sampled = rows.sums(rows.weight - rows.factor, power=2)
     return share_of(missed, of=np.maximum(sampled, 0.0) + largest)

@@ -88,9 +88,9 @@ def largest_deviates(
         return np.ones((runs, runs))
     single = above(p_values)
     rising = np.argsort(-single)  # equal ones are adjusted alike, whichever is first
-    wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
     stepped, number = _holm(single, rising[::-1]), _vectors(len(rows), error)
     if number is not None:
+        wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
         beyond = _beyond(covariance, rows[rising], columns[rising], wanted, number)
         largest = np.maximum.accumulate(beyond[::-1])[::-1]
         stepped[rising] = np.minimum(stepped[rising], largest)

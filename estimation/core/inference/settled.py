@@ -78,7 +78,7 @@ def least_differences(
         asked for, if it would take long to see, or if the utility of judged pairs is not known:
         under measures that are no sums of gains, and where pairs have several labels.
     """
-    if measure.family != "gain" or labels.noise_measured or not np.isfinite(than).any():
+    if not (can_tell(measure, labels) and np.isfinite(than).any()):
         return None
     judged = np.zeros(len(pool), dtype=np.bool_)
     judged[pairs] = True
@@ -95,6 +95,12 @@ def least_differences(
     rounding = ROUNDING * np.add.outer(size, size)
     least[np.abs(least) <= rounding] = 0.0
     return least if np.any(least - than > rounding) else None
+
+
+def can_tell(measure: Measure, labels: PairLabels) -> bool:
+    """Whether the utility of judged pairs is known: no measure but sums of gains, and no pair with
+    several labels says so."""
+    return measure.family == "gain" and not labels.noise_measured
 
 
 def as_far_as_certain(margin: FloatArray, difference: FloatArray, surely: FloatArray) -> FloatArray:

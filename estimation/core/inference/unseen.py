@@ -27,7 +27,7 @@ from scipy import sparse
 from ..arrays import divided, share_of
 from ..data.pool_ranks import total_weights
 from ..estimates.products import cross_product
-from .looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of
+from .looked_at import LIKELY, Rows, belief_in, doubt_of, looked_at, missed_of
 from .uncertainty import Losses, Unseen
 
 if TYPE_CHECKING:
@@ -65,13 +65,14 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     factors = [rows.factor] if left is None else [rows.factor, left.factor]
     squares, (totals, cubes) = np.zeros((len(factors), runs, runs)), np.zeros((2, 2, runs))
     expected = _expectation(rows, measure, outlook)
-    believed = _believed(rows, drawn, measure, expected)
+    belief = belief_in(rows, drawn)
+    believed = _believed(belief, measure, expected)
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
     size = _sizes(rows, chance if drawn.counts is None else drawn.expected[rows.pair])
     for each, (first, second, third) in _terms(rows, measure, outlook, expected):
         squares += each.grams([factor * second for factor in factors])
-        totals += each.total(np.stack([first, believed * first]))
-        cubes += each.cubes(size * np.stack([third, believed * third]))
+        totals += [each.total(first), each.total(believed * first)]
+        cubes += [each.cubes(size * third), each.cubes(size * (believed * third))]
         if by_topic is not None:
             by_topic += each.by_topic(first)
     covariance = squares[0]
@@ -79,7 +80,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
         covariance = covariance - _of_means(drawn, reach.pool, totals[0], by_topic)
     found, prior = share_of(cubes, of=totals)  # samples that miss heavy finds expect none
     find = np.maximum(found, np.sqrt(found * prior))
-    doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
+    doubt = doubt_of(rows, drawn, belief=belief, total=total_weights(reach.pool, measure))
     missed = None
     if left is not None:
         missed = missed_of(_terms(left, measure, outlook, expected), squares[1])
@@ -104,14 +105,16 @@ def unseen_residuals(
     chance = drawn.inclusion[rows.pair]
     size = _sizes(rows, chance)
     (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
-    gains, losses = rows.sums(rows.factor * np.stack([gain2, loss2]), power=2)
+    gains, losses = (rows.sums(rows.factor * each, power=2) for each in (gain2, loss2))
     left, both = _left(rows, chance), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
     factors = [rows.factor] if left is None else [rows.factor, left.factor]
     covariance, *of_left = rows.grams([factor * both[1] for factor in factors])
     return Unseen(
         covariance,
         np.sqrt(share_of(rows.cubes(size * gain3), of=rows.total(gain))),
-        doubt_of(rows, drawn, total=total_weights(reach.pool, measure)),
+        doubt_of(
+            rows, drawn, belief=belief_in(rows, drawn), total=total_weights(reach.pool, measure)
+        ),
         Losses(
             np.sqrt(share_of(rows.cubes(size * loss3), of=rows.total(loss))),
             share_of(losses, of=gains + losses),
@@ -165,12 +168,12 @@ def _expectation(rows: Rows, measure: Measure, outlook: Outlook) -> FloatArray:
     return outlook.shares(rows.pair)
 
 
-def _believed(rows: Rows, drawn: Drawn, measure: Measure, expected: FloatArray) -> FloatArray:
+def _believed(belief: FloatArray | None, measure: Measure, expected: FloatArray) -> FloatArray:
     """By how much the prior expects more of each pair than judgments let one; 0 without a prior."""
-    if drawn.belief is None:
-        return np.zeros(len(rows.pair))
+    if belief is None:
+        return np.zeros(expected.shape[1])
     usual = expected[0] if measure.family == "gain" else expected.sum(axis=0)
-    return share_of(drawn.belief[rows.pair], of=usual)
+    return share_of(belief, of=usual)
 
 
 def _terms(

@@ -38,7 +38,6 @@ import numpy as np
 
 from ..data.labels import LabelRows, pair_labels, select_rows
 from ..estimates.products import cross_products
-from ..estimates.rows import first_rows
 from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import corrected_outlook
 from ..rounds.adaptive.outlooks import Missing, model_outlook
@@ -329,7 +328,7 @@ def _grams(rows: Rows, weight: FloatArray, squares: list[FloatArray]) -> list[Fl
         raise ValueError("rows must be coupled")
     weights = np.stack([weight * each for each in squares])
     first = couples.first
-    matrix, many = first_rows(rows.matrix, first), weights[:, :first]
+    matrix, many = couples.head, weights[:, :first]
     head = np.concatenate(
         [cross_products(matrix, many[:1]), cross_products(matrix, many[1:], roughly=True)]
     )

@@ -199,7 +199,8 @@ class Contenders:
         return self._won_or_near(value, step.critical * error, near, step.short * error)
 
     def _won(self, value: FloatArray, needed: FloatArray) -> BoolArray:
-        """Whether a run is ahead of all others by what is needed.
+        """Whether a run is ahead of all others by what is needed: nothing of what it is known to
+        be ahead of.
 
         Only the first of the runs that are not behind where it is known can be: others are behind
         that one, or it is known to be behind them, and out.
@@ -207,10 +208,11 @@ class Contenders:
         able = self._able
         if not len(able):
             return np.zeros(len(value), dtype=bool)
-        first = able[np.argmax(value[:, able], axis=1)]
+        first = able[value[:, able].argmax(axis=1)]
         lead = value[np.arange(len(value)), first][:, None] - value
-        itself = first[:, None] == np.arange(len(self.runs))
-        return np.asarray(np.all((lead > needed[first]) | self._known[first] | itself, axis=1))
+        open_ = np.where(self._known, -np.inf, needed)
+        np.fill_diagonal(open_, -np.inf)
+        return np.asarray((lead > open_[first]).all(axis=1))
 
     def _won_or_near(
         self, value: FloatArray, needed: FloatArray, near: float, short: FloatArray

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..estimates.products import cross_products
-from ..estimates.rows import first_rows
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, SparseMatrix
@@ -49,8 +48,7 @@ def fading_covariances(
     missed = np.multiply.outer(slope[first:], unit)
     missed -= weight[first:, None]
     found = couples.grams(np.maximum(missed, 0.0, out=missed))
-    head = first_rows(rows.matrix, first)
-    return found + _of_many(head, slope[:first], weight[:first], size[:first], unit)
+    return found + _of_many(couples.head, slope[:first], weight[:first], size[:first], unit)
 
 
 def _of_many(

@@ -120,8 +120,9 @@ def forecast(
     enough: list[float | None] = [None] * len(later)
     if near:
         enough = [*present.best(later, critical, short, near, by_now=now.enough or 0.0)]
+    widths = present.half_widths(later)
     told = [
-        present.told(after, level, near, short[step], best[step], enough[step])
+        present.told(after, level, near, short[step], best[step], enough[step], widths[step])
         for step, (after, level) in enumerate(zip(later, critical, strict=True))
     ]
     number, steps = len(present.z), (now, *(each for each, _ in told))
@@ -271,10 +272,10 @@ class _Present:
         short: float,
         best: float,
         enough: float | None,
+        half_width: float,
     ) -> tuple[Foretold, FloatArray]:
         """Say what will be known then, with the critical value of then, and with what chance each
         difference will be settled."""
-        left = np.minimum(_share(np.diag(after.covariance), of=np.diag(self.covariance)), 1.0)
         if near is None:
             settled = verdicts = self._expected.decided(self._left(after), critical)
         else:
@@ -284,7 +285,7 @@ class _Present:
         found = Foretold(
             batches=after.batches,
             pairs=after.pairs,
-            half_width=float(np.median(self._half_width(np.sqrt(left)))),
+            half_width=half_width,
             decided=float(verdicts.sum()),
             best=best,
             settled=float(settled.sum()) if near else None,
@@ -299,13 +300,19 @@ class _Present:
         share = _share(self.variance, of=np.diag(self.covariance))
         return Contenders.of(self.value, self.covariance, scale=self.exact * np.sqrt(share))
 
-    def _half_width(self, left: FloatArray) -> FloatArray:
-        """Of intervals whose standard errors are so many times those of now.
+    def half_widths(self, later: Sequence[After]) -> list[float]:
+        """That of the middle run after each step.
 
-        So is what the longer side has more than half of the length: gamma limits and those that are
-        cut lean the less the shorter they are.
+        So many times as large as standard errors are is also what the longer side has more than
+        half of the length: gamma limits and those that are cut lean the less the shorter they are.
         """
-        return self.half_width * left * (1.0 + self.lopsided * left) / (1.0 + self.lopsided)
+        if not later:
+            return []
+        then, now = (np.diag(each.covariance) for each in later), np.diag(self.covariance)
+        left = np.sqrt([np.minimum(_share(each, of=now), 1.0) for each in then])
+        widths = self.half_width * left * (1.0 + self.lopsided * left) / (1.0 + self.lopsided)
+        middle: list[float] = np.median(widths, axis=1).tolist()
+        return middle
 
 
 def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:

@@ -9,7 +9,7 @@ the number of pairs that it would take where the pool has so many.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,7 +132,7 @@ class Forecast(Tabled):
         return {
             "batches": self.batches,
             "differences": self.differences,
-            "steps": [asdict(each) for each in self.steps],
+            "steps": [dict(vars(each)) for each in self.steps],
         }
 
     @classmethod

@@ -20,7 +20,7 @@ from scipy import optimize, special
 from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, check_confidence
 from ..data.entries import weights_of
 from ..data.labels import LabelRows, PairLabels, pair_labels, select_rows
-from ..estimates.drawn import Drawn, check_sample
+from ..estimates.drawn import check_sample
 from ..estimates.estimators import importance_sampling
 from ..sampling.designs import Design
 from ..sampling.methods import SAMPLING_METHODS
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
     from ..measures.table import Measure
+    from ..rounds.rounds import PairRound
     from ..sampling.samples import Sample
 
 NUMBERS = (1, 2, 3)
@@ -92,14 +94,12 @@ def supports(design: object, measure: Measure) -> bool:
 
 def compare_labels(
     pool: Pool,
-    design: Design,
-    sample: Sample,
+    part: PairRound,
     *,
     labels: LabelRows,
     wanted: IntArray,
     measures: Sequence[Measure],
     max_grade: int,
-    batches: int,
     numbers: Sequence[int] = NUMBERS,
     confidence: float = 0.95,
 ) -> tuple[LabelComparison, ...]:
@@ -112,9 +112,12 @@ def compare_labels(
 
     Parameters
     ----------
-    pool, design, sample, labels, measures, max_grade, batches, confidence
-        As for `evaluation.evaluate`; design and measures must be such that `supports` is true.
-    wanted : ndarray of int64, shape (len(sample),)
+    pool, labels, measures, max_grade, confidence
+        As for `evaluation.evaluate`.
+    part : PairRound
+        What was drawn, with the batches that are judged; design and measures must be such that
+        `supports` is true.
+    wanted : ndarray of int64, shape (n,)
         Labels that each sampled pair was to have, decided at random (`extra_labels`). Only pairs
         that were to have two say how much assessors differ; labels that came in some other way
         count for the mean only.
@@ -134,14 +137,15 @@ def compare_labels(
     LabelError
         As `evaluate`.
     """
+    design, sample = part.design, part.sample
     _check(design, sample, measures, wanted, confidence)
     check_sample(pool, design, sample)
-    drawn = Drawn.of(design, sample, batches, topic=pool.topic)
+    drawn = part.drawn(pool.topic)
     rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=max_grade)
     used = np.zeros(len(pool), dtype=np.bool_)
     used[drawn.pair] = True
     wanted = wanted[used[sample.pair]]
-    expected = None if drawn.counts is not None else _expected(design, sample, drawn, batches)
+    expected = None if drawn.counts is not None else _expected(part, drawn)
     there = float((1.0 / drawn.inclusion[drawn.pair]).sum())
     work, scales = len(rows.pair), Scales()
 
@@ -202,11 +206,10 @@ def _chance_of_two(rows: LabelRows, pairs: int) -> FloatArray | None:
     return found
 
 
-def _expected(design: Design, sample: Sample, drawn: Drawn, batches: int) -> FloatArray:
+def _expected(part: PairRound, drawn: Drawn) -> FloatArray:
     """c * size of the drawn pairs; for a census, the least c that takes all with certainty."""
-    constant = design.step(batches)
-    if len(sample.constants):
-        constant = float(sample.constants[batches - 1])
+    design, constants = part.design, part.sample.constants
+    constant = float(constants[part.used - 1]) if len(constants) else design.step(part.used)
     if math.isinf(constant):
         constant = 1.0 / float(design.size[design.eligible].min())
     return np.asarray(constant * design.size[drawn.pair], dtype=np.float64)

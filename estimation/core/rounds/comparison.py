@@ -13,7 +13,7 @@ from ..inference.equivalence import VERDICTS, verdict_confidence
 from ..inference.knowledge import unreached_differences, unreached_runs
 from ..inference.out_of_reach import OutOfReach
 from ..inference.ranks import rank_runs
-from ..inference.settled import least_differences
+from ..inference.settled import can_tell, least_differences
 from ..inference.simultaneous import equivalence, margins
 from ..inference.slack import most_added, slack
 from .results import MeasureResult
@@ -163,6 +163,9 @@ class Comparison:
         """
         if measure.family != "gain":
             return None
+        labels = pair_labels(self.rows, pairs=len(self.judged), measure=measure)
+        if not can_tell(measure, labels):
+            return None
         at, pool = self.scope.positions(runs), self.scope.pool
         difference, than = ranking.difference, np.full((len(pool.runs), len(pool.runs)), np.inf)
         ahead = np.where((ranking.verdicts == 0) & (difference > 0.0), 0.0, np.inf)
@@ -171,7 +174,7 @@ class Comparison:
             pool,
             measure,
             pairs=self.judged,
-            labels=pair_labels(self.rows, pairs=len(self.judged), measure=measure),
+            labels=labels,
             max_grade=self.asked.max_grade,
             than=than,
         )

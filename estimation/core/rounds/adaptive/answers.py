@@ -13,7 +13,7 @@ from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...data.scope import Scope
 from ...inference.fitting import fit_outlook
-from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
+from ...inference.looked_at import LIKELY, belief_in, doubt_of, looked_at, missed_of
 from ...inference.of_all_runs import OfAllRuns
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.uncertainty import Losses, Unseen
@@ -309,7 +309,8 @@ def unseen_of_batches(
     """
     measure = missing.measure
     rows = looked_at(scope.pool, planned, measure)
-    doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
+    belief = belief_in(rows, planned)
+    doubt = doubt_of(rows, planned, belief=belief, total=total_weights(scope.pool, measure))
     origin = scope.origin[rows.pair]
     known = origin >= 0
     expected = _Expected.of(missing, outlook, np.where(known, origin, 0))

@@ -41,7 +41,7 @@ from ...estimates.terms import linear_terms
 from ...estimates.topic_sums import TopicSums
 from ...estimates.totals import DifferenceEstimate
 from ...inference.knowledge import LEAST_FINDS
-from ...inference.looked_at import LIKELY, doubt_of, looked_at, missed_of
+from ...inference.looked_at import LIKELY, belief_in, doubt_of, looked_at, missed_of
 from ...inference.uncertainty import Losses, Unseen, level
 from .error_parts import moved_alone, parts_of_error
 from .run_utilities import added_by_grade, expected_entries
@@ -174,7 +174,8 @@ class ByRun:
         """
         pool, weights = self.scope.pool, self.weights
         rows = looked_at(pool, planned, self.measure)
-        doubt = doubt_of(rows, planned, total=total_weights(pool, self.measure))
+        belief = belief_in(rows, planned)
+        doubt = doubt_of(rows, planned, belief=belief, total=total_weights(pool, self.measure))
         origin = self.scope.origin[rows.pair]
         known, pairs = origin >= 0, np.maximum(origin, 0)
         rows = replace(rows, factor=rows.weight * known)
