@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import sealed
 
 if TYPE_CHECKING:
-    from .arrays import FloatArray, IntArray
+    from .arrays import BoolArray, FloatArray, IntArray
 
 
 @lru_cache(maxsize=8)
@@ -43,3 +43,13 @@ def mirrored(numbers: FloatArray, runs: int, diagonal: float = 1.0) -> FloatArra
     for places in _places(runs):
         matrix[places] = numbers
     return matrix.reshape(runs, runs)
+
+
+@lru_cache(maxsize=8)
+def _below(runs: int) -> BoolArray:
+    return sealed(np.tri(runs, k=-1, dtype=bool))
+
+
+def with_below(upper: FloatArray) -> FloatArray:
+    """Return the symmetric matrices, (..., k, k), of what stands on the diagonal and above it."""
+    return np.where(_below(upper.shape[-1]), np.swapaxes(upper, -1, -2), upper)

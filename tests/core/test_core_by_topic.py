@@ -8,6 +8,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates import rows
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.estimates.rows import found_rows
 from estimation.core.estimates.topic_sums import (
     JudgedSums,
     TopicSums,
@@ -117,7 +118,7 @@ def test_sums_of_pairs_with_a_label_have_the_bits_of_sums_of_all(
     plain = TopicSums(weights, topic, len(pool.topics))
     taken, rows_taken = [], rows.taken
     monkeypatch.setattr(rows, "taken", lambda *given: taken.append(1) or rows_taken(*given))
-    found = TopicSums.of_found(weights, topic, len(pool.topics), labels)
+    found = TopicSums.of_found(found_rows(weights, labels), topic, len(pool.topics))
     for factors in (labels / 3.0, labels * (pairs % 6 == 0)):
         for power in (1, 2):
             one, other = (sums.of(factors, power=power) for sums in (found, plain))
@@ -125,7 +126,9 @@ def test_sums_of_pairs_with_a_label_have_the_bits_of_sums_of_all(
             assert np.array_equal(one, other)
     assert len(taken) == 1
     assert found.weights.shape[0] < np.count_nonzero(labels) < len(pairs) / 2
-    broken = TopicSums.of_found(weights, topic, len(pool.topics), labels * (pairs % 4 == 0))
+    broken = TopicSums.of_found(
+        found_rows(weights, labels * (pairs % 4 == 0)), topic, len(pool.topics)
+    )
     assert not np.array_equal(broken.of(labels), plain.of(labels)), "a twin that leaves some out"
 
 

@@ -10,13 +10,15 @@ from scipy import sparse
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.scope import Scope
-from estimation.core.estimates import held_products, products
+from estimation.core.estimates import estimators, held_products, products, terms, topic_sums
 from estimation.core.estimates.drawn import Drawn
+from estimation.core.estimates.rows import found_rows
 from estimation.core.inference import intervals, knowledge, multiplicity
 from estimation.core.inference.looked_at import looked_at
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.contenders import Contenders, Horizon
 from estimation.core.planning.label_advice import compare_labels
+from estimation.core.upper import with_below
 from tests.core.test_core_forecasts import BEST, GRADES, MEASURE, POOL, design, looked
 
 
@@ -172,3 +174,29 @@ def test_advice_on_labels_draws_on_what_estimates_have_drawn(
     about = {"labels": labels, "wanted": wanted, "measures": [MEASURE], "max_grade": BEST}
     (found,) = compare_labels(POOL, part, **about)
     assert found.work == 2 * len(part.pairs(POOL))
+
+
+def test_rows_that_add_something_are_taken_once_for_sums_and_estimates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned, asked = design(), []
+
+    def counted(*given: object) -> object:
+        asked.append(given)
+        return found_rows(*given)
+
+    for module in (terms, estimators):
+        monkeypatch.setattr(module, "found_rows", counted)
+    monkeypatch.setattr(topic_sums, "found_rows", counted, raising=False)
+    _, found = looked(planned, "once", planned.batches)
+    assert len(asked) == 1
+    assert np.allclose(found.by_topic.sum(axis=0), found.estimate.value, rtol=1e-12)
+
+
+def test_matrices_of_what_stands_above_are_mirrored_together() -> None:
+    """Of any strides, as sums of products have them; what stood below has no part in it."""
+    given = np.random.default_rng(6).random((49, 3)).T.reshape(3, 7, 7)
+    found = with_below(given)
+    for each, upper in zip(found, given, strict=True):
+        assert np.array_equal(each, np.triu(upper) + np.triu(upper, 1).T)
+        assert np.array_equal(with_below(upper), each)

@@ -228,13 +228,15 @@ class Drawn:
 
     def _estimates(self, terms: Terms) -> dict[str, Totals]:
         weights, labels, inclusion = terms.weights, terms.labels, self.inclusion[self.pair]
-        chance, products = self.probability, terms.products
-        if self.row is not None:
+        chance, products, found = self.probability, terms.products, None
+        if self.row is None:
+            found = terms.found
+        else:
             weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)
             products = None
         if self.counts is None:
             of_all = horvitz_thompson_poisson(
-                weights, labels, probability=chance, products=products
+                weights, labels, probability=chance, products=products, found=found
             )
             return {"ht": of_all}
         primary = importance_sampling(
@@ -245,6 +247,7 @@ class Drawn:
             inclusion=inclusion,
             stratum=self.stratum,
             products=products,
+            found=found,
         )
         if self.stratum is not None:
             return {"is": primary}
@@ -255,6 +258,7 @@ class Drawn:
             draws=int(self.counts.sum()),
             count_contributions=False,
             products=products,
+            found=found,
         )
         return {"is": primary, "ht": secondary}
 

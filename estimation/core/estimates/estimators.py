@@ -44,6 +44,7 @@ from .totals import Totals
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
     from .held_products import JudgedProducts
+    from .rows import FoundRows
 
 
 def importance_sampling(
@@ -55,6 +56,7 @@ def importance_sampling(
     inclusion: FloatArray | None = None,
     stratum: IntArray | None = None,
     products: JudgedProducts | None = None,
+    found: FoundRows | None = None,
 ) -> Totals:
     """Estimate values from draws with replacement (Schnabel et al. 2016, eq. 3, 5 and 6).
 
@@ -85,6 +87,8 @@ def importance_sampling(
         Stratum of each row, from 0.
     products : JudgedProducts, optional
         Of the same weights.
+    found : tuple of csr_array and ndarray of int64, optional
+        The rows that add something, as from `rows.found_rows`, where they are known.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def importance_sampling(
     if inclusion is None:
         inclusion = drawn_probabilities(probability, draws=draws)
     noise, likely = _noise(weights, labels, inclusion, products)
-    weights, some = found_rows(weights, labels.mean)
+    weights, some = found or found_rows(weights, labels.mean)
     labels, probability, counts = labels.of(some), probability[some], counts[some]
     stratum = None if stratum is None else stratum[some]
     multiplier = counts * labels.mean / probability
@@ -127,6 +131,7 @@ def horvitz_thompson_poisson(
     *,
     probability: FloatArray,
     products: JudgedProducts | None = None,
+    found: FoundRows | None = None,
 ) -> Totals:
     """Estimate values from a Poisson sample (Horvitz and Thompson 1952).
 
@@ -143,6 +148,8 @@ def horvitz_thompson_poisson(
         pi_i, in (0, 1].
     products : JudgedProducts, optional
         Of the same weights.
+    found : tuple of csr_array and ndarray of int64, optional
+        The rows that add something, as from `rows.found_rows`, where they are known.
 
     Raises
     ------
@@ -151,7 +158,7 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     noise, likely = _noise(weights, labels, probability, products)
-    weights, some = found_rows(weights, labels.mean)
+    weights, some = found or found_rows(weights, labels.mean)
     labels, probability = labels.of(some), probability[some]
     value = _weighted_total(weights, labels.mean / probability)
     finds = root_scaled(weights, (labels.mean / probability) ** 2)
@@ -178,6 +185,7 @@ def horvitz_thompson_iid(
     draws: int,
     count_contributions: bool = True,
     products: JudgedProducts | None = None,
+    found: FoundRows | None = None,
 ) -> Totals:
     """Estimate values from the distinct pairs of n draws with replacement.
 
@@ -188,7 +196,7 @@ def horvitz_thompson_iid(
 
     Parameters
     ----------
-    weights, labels, probability, products
+    weights, labels, probability, products, found
         As in `importance_sampling`.
     draws : int
         Number n of draws.
@@ -207,7 +215,7 @@ def horvitz_thompson_iid(
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     inclusion = drawn_probabilities(probability, draws=draws)
     noise, likely = _noise(weights, labels, inclusion, products)
-    weights, some = found_rows(weights, labels.mean)
+    weights, some = found or found_rows(weights, labels.mean)
     labels, probability, inclusion = labels.of(some), probability[some], inclusion[some]
     value = _weighted_total(weights, labels.mean / inclusion)
     kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2)

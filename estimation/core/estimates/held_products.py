@@ -13,6 +13,7 @@ from scipy import sparse
 from ..arrays import pieces
 from ..data.entries import counted_entries, weights_of
 from ..data.kept import Last, kept, nbytes
+from ..upper import with_below
 from .products import BLOCK_PAIRS, cross_product, cross_products
 from .rows import first_rows, those_many_first
 
@@ -95,8 +96,7 @@ class Couples:
         """Return the same for several weights of these pairs alone, (pairs, n): (n, k, k)."""
         total = np.asarray(self.cells @ weights, dtype=np.float64).T
         runs = math.isqrt(total.shape[1])
-        above = total.reshape(-1, runs, runs)
-        return np.asarray(above + np.triu(above, 1).transpose(0, 2, 1), dtype=np.float64)
+        return with_below(total.reshape(-1, runs, runs))
 
     @property
     def nbytes(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
+from ..upper import with_below
 from .every_two import EveryTwo, are_few, products_of_two
 from .rows import many_first, taken, those_many_first
 from .tiles import TILE_PAIRS, padded, product, symmetric_product, tiled
@@ -48,7 +49,7 @@ class PowerSums:
 
     def mirrored(self) -> PowerSums:
         """The same, symmetric sums from what they have above the diagonal."""
-        return PowerSums(_mirrored(self.squares), _mirrored(self.fourths), self.thirds)
+        return PowerSums(with_below(self.squares), with_below(self.fourths), self.thirds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ def gram(rows: SparseMatrix) -> FloatArray:
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for _, block in _blocks(rows):
         total += block.upper_gram()
-    return _mirrored(total)
+    return with_below(total)
 
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
@@ -94,7 +95,7 @@ def cross_products(
         used = block.rough() if roughly and isinstance(block, _Filled) else block
         for place, scale in enumerate(scales):
             totals[place] += used.upper_gram(scale[pairs])
-    return _mirrored(totals)
+    return with_below(totals)
 
 
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
@@ -144,7 +145,7 @@ def powers_and_gram(
     for _, block in _blocks(rows):
         sums.add(block.powers())
         total += block.like(other).upper_gram()
-    return sums.mirrored(), _mirrored(total)
+    return sums.mirrored(), with_below(total)
 
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
@@ -154,7 +155,7 @@ def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArra
     for pairs, block in _blocks(rows):
         products += block.upper_gram(factors[pairs])
         totals += block.columns(columns[pairs])
-    return WeightedSums(_mirrored(products), totals)
+    return WeightedSums(with_below(products), totals)
 
 
 def leave_out_negligible(rows: SparseMatrix) -> None:
@@ -358,9 +359,3 @@ def _pieces(rows: SparseMatrix) -> list[tuple[slice, bool]]:
             first, held = start, more
             found.append((slice(start, end), here))
     return found
-
-
-def _mirrored(upper: FloatArray) -> FloatArray:
-    """The symmetric matrices, (..., k, k), of what stands on the diagonal and above."""
-    below = np.tri(upper.shape[-1], k=-1, dtype=bool)
-    return np.where(below, np.swapaxes(upper, -1, -2), upper)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray, SparseMatrix
 
 
-def found_rows(weights: SparseMatrix, labels: FloatArray) -> tuple[SparseMatrix, IntArray]:
+FoundRows: TypeAlias = "tuple[SparseMatrix, IntArray]"
+
+
+def found_rows(weights: SparseMatrix, labels: FloatArray) -> FoundRows:
     """Return the rows that add something, and which they are: with entries and a label, (n,).
 
     Most judged pairs have a label of 0: what they add is 0 in every sum.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,13 @@ from ..data.labels import (
 )
 from .held_products import JudgedProducts
 from .products import cross_product
+from .rows import found_rows
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from ..data.pool import Pool
     from ..measures.table import Measure
+    from .rows import FoundRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,11 @@ class Terms:
             return nothing, nothing
         noise, likely = self.noise.covariance(often), self.noise_by_grades
         return noise, noise if likely is None else likely.covariance(often)
+
+    @cached_property
+    def found(self) -> FoundRows:
+        """The rows that add something, which most judged pairs do not, and which they are."""
+        return found_rows(self.weights, self.labels.mean)
 
 
 def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:

@@ -14,11 +14,12 @@ from ..arrays import FloatArray, IntArray, SparseMatrix, array_digest, column_su
 from ..data.entries import ROUNDING, entries_down_to, last_of, weights_of
 from ..data.kept import kept
 from .products import BLOCK_PAIRS
-from .rows import found_rows, taken, those_many_first
+from .rows import taken, those_many_first
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
+    from .rows import FoundRows
 
 MOST_ENTRIES = 3_000_000  # of judged pairs that are kept with a pool: 96 MB, most of past batches
 MOST_RANKS = 8_000_000  # of entries that are kept with a pool, 64 MB
@@ -38,11 +39,9 @@ class TopicSums:
     topics: int
 
     @classmethod
-    def of_found(
-        cls, weights: SparseMatrix, topic: IntArray, topics: int, labels: FloatArray
-    ) -> TopicSums:
-        """Return sums whose factors are 0 where labels, (n,), are."""
-        rows, some = found_rows(weights, labels)
+    def of_found(cls, found: FoundRows, topic: IntArray, topics: int) -> TopicSums:
+        """Return sums whose factors are 0 but for some rows, as from `rows.found_rows`."""
+        rows, some = found
         return OfSome(rows, topic[some], topics, some)
 
     def of(self, factors: FloatArray, *, power: int = 1) -> FloatArray:

@@ -175,8 +175,10 @@ def difference_variances(covariance: FloatArray) -> FloatArray:
     tiny difference between near-duplicates is never called certain.
     """
     single = np.maximum(np.diag(covariance), 0.0)
-    both = np.add.outer(single, single)
-    variances = np.maximum(both - 2.0 * covariance, ROUNDING * both)
+    both, variances = np.add.outer(single, single), 2.0 * covariance
+    np.subtract(both, variances, out=variances)
+    both *= ROUNDING
+    np.maximum(variances, both, out=variances)
     np.fill_diagonal(variances, 0.0)
     return variances
 

@@ -94,25 +94,27 @@ class PairClasses:
     bins: IntArray | None = None
 
     def of_pairs(self, pairs: IntArray) -> Traits:
-        graded = zip(self._graded(pairs), self._edges, strict=True)
-        classes = [(_classes(each, edges), CLASSES) for each, edges in graded]
+        graded = self._graded(pairs)
+        both = zip(graded, self._edges, strict=True)
+        classes = [(_classes(each, edges), CLASSES) for each, edges in both]
         topics = self.pool.topic[pairs], len(self.pool.topics)
         if self.bins is not None:
             bins = self.bins + 1
             classes.append((bins[pairs], int(bins.max(initial=0)) + 1))
-        return Traits(self._start(pairs), [topics, *classes], pairs)
+        return Traits(self._start(graded), [topics, *classes], pairs)
 
-    def _start(self, pairs: IntArray) -> FloatArray:
+    def _start(self, graded: list[NDArray[Any]]) -> FloatArray:
         """The logarithm of the belief, as a share of what it is among sampled pairs."""
         belief = self.drawn.belief if self.bins is None else None
         if belief is None or not len(self.sampled):
-            return np.zeros(len(pairs))
+            return np.zeros(len(graded[0]))
         usual = max(float(belief[self.sampled].mean()), 1e-300)
-        shares = np.take(belief, pairs) / usual
-        return np.asarray(np.log(np.maximum(shares, LEAST_BELIEF)))
+        shares = graded[-1] / usual
+        np.maximum(shares, LEAST_BELIEF, out=shares)
+        return np.asarray(np.log(shares, out=shares))
 
     def _graded(self, pairs: IntArray) -> list[NDArray[Any]]:
-        """Numbers by which pairs are put into classes, (n,) each."""
+        """Numbers by which pairs are put into classes, (n,) each; beliefs are the last ones."""
         every: list[NDArray[Any]] = [self.drawn.inclusion]
         every += [best_rank(self.pool), number_of_runs(self.pool)]
         every += [] if self.drawn.belief is None else [self.drawn.belief]

@@ -312,5 +312,8 @@ def _variance(
 
 def _together(squares: FloatArray, expected: FloatArray, finds: FloatArray | None) -> FloatArray:
     believed = 0.0 if finds is None else finds / (finds + FINDS_BELIEVED)
-    way = np.where(squares > expected, 1.0, believed)
-    return np.asarray(expected + way * (squares - expected) / 2.0, dtype=np.float64)
+    found = squares - expected
+    found *= np.where(found > 0.0, 1.0, believed)
+    found /= 2.0
+    found += expected
+    return np.asarray(found, dtype=np.float64)

@@ -171,7 +171,7 @@ class _Question:
         pool, drawn = self.scope.pool, self.over
         terms = linear_terms(pool, measure, pairs=drawn.pair, rows=self.rows)
         labels = terms.labels.mean
-        sums = TopicSums.of_found(terms.weights, self.topic, len(pool.topics), labels)
+        sums = TopicSums.of_found(terms.found, self.topic, len(pool.topics))
         by_topic = sums.of(labels * drawn.multiplier)
         estimates, primary = drawn.estimates(terms), drawn.primary
         missed = {primary: unseen(self.reach, drawn, self.outlook, measure=measure)}
