@@ -7,13 +7,13 @@ found once.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import sealed
-
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .arrays import BoolArray, FloatArray, IntArray
 
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def every_two(runs: int) -> tuple[IntArray, IntArray]:
     """Return both of every two of k runs, (k (k - 1) / 2,) each, not to be written to."""
     first, second = np.triu_indices(runs, k=1)
-    return sealed(first), sealed(second)
+    return _sealed(first), _sealed(second)
 
 
 @lru_cache(maxsize=8)
 def _places(runs: int) -> tuple[IntArray, IntArray]:
     """Where they stand above the diagonal of a matrix, and below it."""
     first, second = every_two(runs)
-    return sealed(first * runs + second), sealed(second * runs + first)
+    return _sealed(first * runs + second), _sealed(second * runs + first)
 
 
 def above(matrix: FloatArray) -> FloatArray:
@@ -47,9 +47,14 @@ def mirrored(numbers: FloatArray, runs: int, diagonal: float = 1.0) -> FloatArra
 
 @lru_cache(maxsize=8)
 def _below(runs: int) -> BoolArray:
-    return sealed(np.tri(runs, k=-1, dtype=bool))
+    return _sealed(np.tri(runs, k=-1, dtype=bool))
 
 
 def with_below(upper: FloatArray) -> FloatArray:
     """Return the symmetric matrices, (..., k, k), of what stands on the diagonal and above it."""
     return np.where(_below(upper.shape[-1]), np.swapaxes(upper, -1, -2), upper)
+
+
+def _sealed(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -65,9 +65,9 @@ def test_uncertain_differences_are_looked_for_where_some_are_in_question(
 ) -> None:
     asked, variances = [], knowledge.variances_of_differences
 
-    def counted(*given: np.ndarray) -> np.ndarray:
+    def counted(*given: np.ndarray, **more: float | None) -> np.ndarray:
         asked.append(given)
-        return variances(*given)
+        return variances(*given, **more)
 
     monkeypatch.setattr(knowledge, "variances_of_differences", counted)
     spread, finds = np.diag([1.0, 2.0, 3.0]), np.full((3, 3), 9.0)
