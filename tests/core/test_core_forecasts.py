@@ -399,7 +399,7 @@ def test_what_may_have_been_missed_by_now_is_taken_from_the_estimate(
     found = evaluate(POOL, part, **about).results[0]
     rows = looked_at(POOL, part.drawn(POOL.topic), MEASURE)
     anew = rows.gram(found.outlook.moments(MEASURE, rows.pair)[1])
-    assert np.array_equal(found.estimate.missed, anew)
+    assert np.array_equal(found.estimate.expected_of_sample, anew)
     assert np.all(np.diag(found.estimate.expected - anew) > 0.0), "disagreement"
     monkeypatch.delattr(Rows, "gram")
     ahead = ahead_of_pairs(Scope.of(POOL), part, 2, found)

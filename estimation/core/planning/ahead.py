@@ -132,7 +132,7 @@ def _fading(
     rows = looked_at(scope.pool, over, measure).coupled()
     second = result.outlook.moments(measure, rows.pair)[1]
     size = scope.spread(design.size)[rows.pair]
-    if (now := result.estimate.missed) is None:
+    if (now := result.estimate.expected_of_sample) is None:
         raise ValueError(f"there is no forecast for {measure} without what may have been missed")
     return partial(fading_covariances, rows, second, size), now, expected - now
 

@@ -57,7 +57,7 @@ def limits_of_sums(
         difference_unknown=unknown_differences(usual, estimate.covariance, expected),
         difference_few=few_finds(estimate.carried, estimate.covariance, expected),
         expected=expected,
-        missed=unseen.covariance,
+        expected_of_sample=unseen.covariance,
         finds=finds,
         **_of_missed(unseen.missed, confidence),
     )

@@ -101,7 +101,7 @@ class EstimatorResult:
     expected : ndarray of float64, shape (k, k), or None
         Covariance expected of what the sample may have missed, or of topics as all runs have them;
         see `uncertainty`. None where there is no such model: variances are by the sample alone.
-    missed : ndarray of float64, shape (k, k), or None
+    expected_of_sample : ndarray of float64, shape (k, k), or None
         Of sums: the part of `expected` without disagreement between assessors.
     finds : ndarray of float64, shape (k, k), or None
         How many finds values and differences come from; see `uncertainty.variances`.
@@ -131,7 +131,7 @@ class EstimatorResult:
     difference_unknown: Reasons
     difference_few: BoolArray | None = None
     expected: FloatArray | None = None
-    missed: FloatArray | None = None
+    expected_of_sample: FloatArray | None = None
     finds: FloatArray | None = None
     freedom: float | None = None
     difference_least: FloatArray | None = None
