@@ -6,6 +6,8 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import build_pool
 from estimation.core.inference.intervals import difference_variances
+from estimation.core.inference.ranks import adjusted_by_missed
+from estimation.core.inference.ratio_knowledge import INEXACT
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.estimates import ActiveEstimate, estimate
 from estimation.core.rounds.active.expected import LikelyUtility, left_of, missed_of_topics
@@ -13,6 +15,7 @@ from estimation.core.rounds.active.lists import ActiveFrame, make_frame
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.active.steps import History, Steps
 from estimation.core.rounds.active.values import TopicSample, topic_line, topic_result
+from estimation.core.rounds.comparison import _least_of_all
 from estimation.core.rounds.evaluation import evaluate
 from tests.core.simulated_pools import simulated_pool
 
@@ -93,10 +96,15 @@ def test_no_difference_is_told_by_less_than_may_have_been_missed() -> None:
     given = {"labels": labels, "measures": [parse_measure("P@10")], "max_grade": 3}
     (result,) = evaluate(pool, drawn, **given).results
     found, shown = estimated(0.8), result.estimate
-    half = np.sqrt(difference_variances(found.likely) / 2.0)
+    inexact = np.add.outer(found.value**2, found.value**2) * INEXACT**2 * (1.0 - np.eye(6))
+    half = np.sqrt(difference_variances(found.likely) / 2.0 + inexact)
     least = found.missed.least_errors(confidence=0.95)
-    assert shown.difference_least == pytest.approx(np.maximum(half, least))
+    assert shown.difference_least == pytest.approx(half)
+    assert _least_of_all(shown, 0.95) == pytest.approx(np.maximum(half, least))
     assert np.any(least > half)
+    by_missed = adjusted_by_missed(shown.missed, result.ranking.difference)
+    assert np.any(by_missed[~np.eye(len(half), dtype=bool)] > 0.05)
+    assert not result.ranking.verdicts[by_missed > 0.05].any()
     reach = found.value + found.missed.least_reach(confidence=0.95)
     assert np.all(shown.high >= np.minimum(reach, 1.0) - 1e-12)
 

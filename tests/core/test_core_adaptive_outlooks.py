@@ -17,6 +17,7 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
+from tests.core.simulated_pools import simulated_pool
 
 P10 = parse_measure("P@10")
 TRIALS = 16
@@ -40,6 +41,31 @@ def test_so_many_times_as_much_is_so_many_times_as_much_that_may_be_missed() -> 
     more = Unseen(np.eye(1), ones, ones, missed=Missed(np.eye(1), ones)).times(3.0)
     assert more.covariance[0, 0] == more.missed.squares[0, 0] == 3.0
     assert more.find[0] == more.doubt[0] == more.missed.step[0] == 1.0
+
+
+def test_what_lowers_a_value_is_what_is_worse_than_was_predicted() -> None:
+    """Of pairs that are not judged, by plain sums; P@10, nearly four of ten judged."""
+    pool, grades = simulated_pool()
+    best, goal = int(grades.max()), goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=P10, max_grade=best)
+    given = {"prior": prior, "budget": 320, "batch_size": 80}
+    design = make_design(pool, goal=goal, measure=P10, method="adaptive", **given)
+    drawn = AdaptiveRound.begin(pool, AdaptivePlan(design, best), seed="a seed")
+    labels = LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
+    while drawn.planned < drawn.batches:
+        drawn = drawn.extended(pool, labels=labels)
+        labels = LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
+    weights = weighed(drawn.design.frame(pool), drawn.sample, (P10,)).weights
+    (result,) = evaluate(pool, drawn, labels=labels, measures=[P10], max_grade=best).results
+    left = np.flatnonzero((weights.on_label == 0.0) & (weights.spread > 0.0))
+    predicted = weights.by_mean[0][2][left] / weights.spread[left]
+    shares, utility = result.outlook.shares(left), P10.utilities(result.outlook.grades)
+    off = utility[:, None] - predicted
+    squares = pool.weights(P10, left).power(2)
+    worse = squares.T @ (shares * np.minimum(off, 0.0) ** 2).sum(axis=0)
+    every = squares.T @ (shares * off**2).sum(axis=0)
+    assert result.estimate.missed.lost == pytest.approx(worse / every, rel=1e-9)
+    assert np.all((worse > 0.0) & (worse < every))
 
 
 @pytest.fixture(scope="module")

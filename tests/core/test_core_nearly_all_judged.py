@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from estimation.core.arrays import FloatArray
+from estimation.core.inference import missed as missed_pairs
 from estimation.core.inference.missed import Missed
-from estimation.core.inference.ranks import rank_runs
+from estimation.core.inference.ranks import adjusted_by_missed, rank_runs
 from estimation.core.inference.simultaneous import equivalence, margins
 
 
@@ -90,8 +92,7 @@ def test_a_difference_that_missed_documents_may_make_is_no_verdict() -> None:
     value = np.append([2.0 * document], np.zeros(runs - 1))
     shared = 1e-9 * np.multiply.outer(np.arange(runs), np.arange(runs)).astype(float)
     missed = Missed(np.diag(0.02 * document**2 * np.ones(runs)), np.full(runs, document))
-    beyond = missed.beyond(confidence=0.95)
-    assert beyond[0, 1] == pytest.approx((2.0 + 0.5 - 0.04) * document)
+    assert adjusted_by_missed(missed, np.subtract.outer(value, value))[0, 1] > 0.05
     given = {
         "covariance": shared,
         "df": np.full((runs, runs), 1e6),
@@ -99,5 +100,116 @@ def test_a_difference_that_missed_documents_may_make_is_no_verdict() -> None:
         "least": missed.least_errors(confidence=0.95),
     }
     assert rank_runs(value, **given).verdicts[0, 1] == 1, "the twin"
-    assert not rank_runs(value, **given, beyond=beyond).verdicts.any()
-    assert rank_runs(1.5 * value, **given, beyond=beyond).verdicts[0, 1:].all()
+    assert not rank_runs(value, **given, missed=missed).verdicts.any()
+    assert rank_runs(1.5 * value, **given, missed=missed).verdicts[0, 1:].all()
+
+
+@pytest.mark.parametrize(("ahead", "behind"), [(0.0, 3.0), (3.0, 0.0), (0.4, 0.6), (2.0, 1.5)])
+def test_how_seldom_so_much_is_missed_is_told_as_by_hand(ahead: float, behind: float) -> None:
+    """Over all numbers of documents that two runs miss, a half beyond the difference."""
+    apart, counts = 2.6, np.arange(40)
+    missed = Missed(0.01 * np.diag([ahead, behind]), np.array([0.1, 0.1]), lost=np.zeros(2))
+    of_both = np.outer(stats.poisson.pmf(counts, ahead), stats.poisson.pmf(counts, behind))
+    off = np.subtract.outer(-(counts - ahead), -(counts - behind))  # of the first less the second
+    found = adjusted_by_missed(missed, apart * np.array([[0.0, 0.1], [-0.1, 0.0]]))
+    assert found[0, 1] == found[1, 0] == pytest.approx(of_both[off > apart - 0.5 - 1e-9].sum())
+    assert found[0, 0] == adjusted_by_missed(missed, np.zeros((2, 2)))[0, 1] == 1.0
+
+
+def test_pairs_that_are_worse_than_is_told_speak_for_the_other_run() -> None:
+    """Of the run ahead; and where nobody knows which pairs raise a value, nothing makes up."""
+    squares, step = 0.01 * np.diag([2.0, 0.7]), np.array([0.1, 0.1])
+    lead = np.array([[0.0, 0.36], [-0.36, 0.0]])
+
+    def found(*lost: float) -> float:
+        return float(Missed(squares, step, lost=np.array(lost)).p_values(lead)[0, 1])
+
+    def by_hand(behind: float) -> float:
+        enough = np.ceil(3.6 + behind - (2.7 - behind) - 0.5)
+        return float(stats.skellam.sf(enough - 1, behind, 2.7 - behind))
+
+    assert found(0.0, 0.0) == pytest.approx(by_hand(0.7))
+    assert found(0.25, 0.0) == pytest.approx(by_hand(0.7 + 0.5))
+    assert found(0.25, 1.0) == pytest.approx(by_hand(0.5))
+    alone = stats.poisson.sf(np.ceil(3.6 + 2.7 - 0.5) - 1, 2.7)
+    assert Missed(squares, step).p_values(lead)[0, 1] == pytest.approx(alone)
+
+
+def test_what_is_certain_or_cannot_be_missed_is_not_made_by_it() -> None:
+    two = np.array([[0.0, 0.25], [-0.25, 0.0]])
+    missed = Missed(np.diag([0.01, 0.01]), np.array([0.1, 0.1]))
+    assert adjusted_by_missed(missed, two)[0, 1] > 0.0
+    assert adjusted_by_missed(missed, two, two != 0.0)[0, 1] == 0.0
+    assert Missed(np.zeros((2, 2)), np.zeros(2)).p_values(two)[0, 1] == 0.0
+
+
+def test_what_is_beyond_leaves_others_fewer_to_be_compared_with() -> None:
+    """Where next to nothing is expected all are compared, and nothing makes up for it."""
+    runs, document = 20, 0.1
+    value = np.append([0.0, 0.0], 10.0 * np.arange(1, runs - 1))
+    for number, apart, compared in ((2.0, 4.0, 1), (0.6, 2.5, 1), (0.4, 2.5, 190)):
+        value[0] = apart * document
+        of_one, step = 0.5 * number * document**2, np.full(runs, document)
+        missed = Missed(of_one * np.eye(runs), step, lost=np.zeros(runs))
+        if compared == 1:
+            enough = np.ceil(apart - 0.5)
+            single = stats.skellam.sf(enough - 1, number / 2.0, number / 2.0)
+        else:
+            single = stats.poisson.sf(np.ceil(apart + number - 0.5) - 1, number)
+        found = adjusted_by_missed(missed, np.subtract.outer(value, value))[0, 1]
+        assert found == pytest.approx(min(1.0, compared * single))
+        assert 190 * single > 0.05 > single
+
+
+def any_false() -> float:
+    """The chance of any false verdict between three tied runs, over all numbers that are missed.
+
+    Two of them miss documents, about Poisson, of which what is expected is in their values. Other
+    runs are far apart. There is no error but this.
+    """
+    runs, number, document, counts = 9, 1.5, 0.1, np.arange(14)
+    missed = Missed(
+        np.diag(np.append([0.0, number, number], np.zeros(runs - 3)) * document**2),
+        np.full(runs, document),
+        lost=np.zeros(runs),
+    )
+    chance, total = stats.poisson.pmf(counts, number), 0.0
+    for one, other in np.ndindex(len(counts), len(counts)):
+        value = 100.0 * np.arange(runs, dtype=np.float64)
+        value[:3] = document * (number - np.array([number, one, other]))
+        told = rank_runs(
+            value,
+            covariance=1e-12 * np.eye(runs),
+            df=np.full((runs, runs), 1e6),
+            tags=tuple(f"{run:02}" for run in range(runs)),
+            missed=missed,
+        )
+        total += chance[one] * chance[other] * bool(told.verdicts[:3, :3].any())
+    return total
+
+
+def test_any_false_verdict_by_what_was_missed_is_seldom() -> None:
+    """Two-sided: 33 of 36 differences are beyond it, and leave three to be compared."""
+    assert 0.01 < any_false() <= 0.05
+
+
+@pytest.mark.parametrize(("times", "least", "most"), [(1, 0.055, 1.0), (36, 0.0, 0.005)])
+def test_twins_that_adjust_nothing_or_compare_all_are_caught(
+    monkeypatch: pytest.MonkeyPatch, times: int, least: float, most: float
+) -> None:
+    adjust = "estimation.core.inference.ranks.holm"
+    monkeypatch.setattr(adjust, lambda single: np.minimum(times * single, 1.0))
+    assert least < any_false() < most
+
+
+def test_the_twin_for_which_nothing_can_be_less_than_expected_tells_ties_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that missed less than was expected is not ahead because of that."""
+    told = missed_pairs._skellam_at_least
+
+    def one_or_more(enough: FloatArray, more: FloatArray, less: FloatArray) -> FloatArray:
+        return told(np.maximum(enough, 1.0), more, less)
+
+    monkeypatch.setattr(missed_pairs, "_skellam_at_least", one_or_more)
+    assert any_false() > 0.5

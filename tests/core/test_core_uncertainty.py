@@ -246,7 +246,7 @@ def test_runs_that_are_nearly_alike_get_no_false_verdicts() -> None:
 def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: what squares alone say, with nothing unknown."""
     pool, grades = alike()
-    monkeypatch.setattr(Missed, "beyond", lambda self, **_: np.zeros_like(self.squares))
+    monkeypatch.setattr(Missed, "p_values", lambda self, _: np.zeros_like(self.squares))
     monkeypatch.setattr(uncertainty, "_together", lambda squares, expected, finds: squares)
     monkeypatch.setattr(knowledge, "LEAST_FINDS", 0.0)
     found = campaigns(pool, grades, int(0.6 * len(pool)), 60)

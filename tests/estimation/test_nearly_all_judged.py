@@ -5,13 +5,14 @@ Verdicts tell no tie apart by it, and intervals of values reach up to it.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from benchmarks.judgments.material import noisy_machine
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import IntArray
 from estimation.core.inference.missed import Missed
 from estimation.core.inference.outlook import Outlook
 from estimation.core.rounds import limits
@@ -69,8 +70,8 @@ def test_the_twin_that_trusts_standard_errors_there_tells_it_apart(
 ) -> None:
     told = limits._of_missed
 
-    def errors_alone(missed: Missed | None, confidence: float) -> dict[str, FloatArray]:
-        return {**told(missed, confidence), "difference_beyond": None}  # type: ignore[dict-item]
+    def errors_alone(missed: Missed | None, confidence: float) -> dict[str, Any]:
+        return {**told(missed, confidence), "missed": None}
 
     monkeypatch.setattr(limits, "_of_missed", errors_alone)
     assert with_predictions(data_dir, tmp_path) > 0.05
@@ -118,7 +119,7 @@ def test_active_rounds_allow_for_what_was_missed(data_dir: Path) -> None:
 def test_the_twin_without_a_least_error_tells_ties_apart(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Missed, "beyond", lambda self, **_: np.zeros_like(self.squares))
+    monkeypatch.setattr(Missed, "p_values", lambda self, _: np.zeros_like(self.squares))
     monkeypatch.setattr(Missed, "least_margins", lambda self, **_: np.zeros_like(self.squares))
     (found,) = rows(simulated(data_dir / "trec8"), *NEARLY_ALL, "poisson")
     assert found["familywise_error"] > 0.4
@@ -130,7 +131,7 @@ def test_active_twins_without_what_was_missed_are_caught(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tie told apart, where there is none with it; and a run that is hardly ever covered."""
-    monkeypatch.setattr(Missed, "beyond", lambda self, **_: np.zeros_like(self.squares))
+    monkeypatch.setattr(Missed, "p_values", lambda self, _: np.zeros_like(self.squares))
     monkeypatch.setattr(Missed, "least_reach", lambda self, **_: np.zeros_like(self.step))
     (found,) = rows(simulated(data_dir / "trec8"), *NEARLY_ALL, "active")
     assert found["familywise_error"] > 0.0

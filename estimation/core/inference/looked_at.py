@@ -352,18 +352,20 @@ def doubt_of(
     return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
 
 
-def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:
+def missed_of(
+    terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray, lost: FloatArray | None = None
+) -> Missed:
     """Return what is expected to be missed of rows whose factors say how likely they are.
 
     With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m),
-    and `Missed.squares` of all.
+    and `Missed.squares` of all; `Missed.lost`, where that is known.
     """
     terms = list(terms)
     parts = [
         (rows.sums(rows.factor * first), rows.cubes(third)) for rows, (first, _, third) in terms
     ]
     total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
-    return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
+    return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]), lost)
 
 
 def _left(rows: Rows) -> FloatArray:

@@ -14,9 +14,11 @@ from .intervals import difference_variances, normal_quantile
 from .poisson_numbers import poisson_quantiles
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray, IntArray
 
 MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
+SOME_EXPECTED = 0.5  # pairs; where fewer are, how seldom more are missed is not known well
+MOST_COUNTED = 1e9  # pairs that a difference is told in
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +35,79 @@ class Missed:
     left : ndarray of float64, shape (k,), or None
         Each run's uncertain pairs that are not in the sample, for every one that is and one more;
         pairs count by the squares of their weights.
+    lost : ndarray of float64, shape (k,), or None
+        The share of each run's squares, from 0 to 1, that is of pairs which lower its value: those
+        that are worse than is told of them. None where that is not known.
     """
 
     squares: FloatArray
     step: FloatArray
     left: FloatArray | None = None
+    lost: FloatArray | None = None
 
-    def beyond(self, *, confidence: float) -> FloatArray:
-        """Return what differences must be beyond for a verdict, shape (k, k).
+    def p_values(self, difference: FloatArray) -> FloatArray:
+        """Return how seldom so much is missed as would make each difference of a tie, shape (k, k).
 
         Where nearly everything is judged, two runs differ in few pairs that may have been missed,
         and each of these is hardly relevant: the expected variance is next to 0, and a normal
         distribution gives next to no chance to what one relevant pair more would change. But of
-        thousands of differences some are hit. How many are missed is about Poisson; so many
-        beyond the expected number as all but a share `1 - confidence` of the trials have at most,
-        over all differences, must not turn a tie into a verdict, however small its standard error.
+        thousands of differences some are hit (`ranks.adjusted_by_missed`).
+
+        How many are missed of either run is about Poisson. Those of the run ahead make up for those
+        of the other, so that a difference is off by a difference of two Poisson numbers (Skellam).
+        Nothing makes up for any where it is not known which pairs raise a value (`lost`), nor where
+        `few` are expected.
+
+        Parameters
+        ----------
+        difference : ndarray of float64, shape (k, k)
+            Antisymmetric.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, k)
+            Symmetric, from 0 to 1; 1 where there is no difference.
+        """
+        first, second, step, expected = self._of_pairs()
+        lead, number = difference[first, second], share_of(expected, of=step**2)
+        few = number < SOME_EXPECTED
+        behind = np.where(few, number, number * self._share_behind(lead, expected))
+        ahead = number - behind
+        enough = np.ceil(share_of(np.abs(lead), of=step) + behind - ahead - 0.5)
+        single = _skellam_at_least(np.where(few, np.maximum(enough, 1.0), enough), behind, ahead)
+        found = np.ones_like(self.squares)
+        found[first, second] = found[second, first] = np.where(lead == 0.0, 1.0, single)
+        return found
+
+    def few(self) -> BoolArray:
+        """Say of which differences next to nothing is expected to be missed, shape (k, k).
+
+        How seldom more is missed hangs there on pairs that the model calls useless, and may be
+        wrong about.
+        """
+        first, second, step, expected = self._of_pairs()
+        found = np.zeros(self.squares.shape, dtype=np.bool_)
+        of_two = share_of(expected, of=step**2) < SOME_EXPECTED
+        found[first, second] = found[second, first] = of_two
+        return found
+
+    def _share_behind(self, lead: FloatArray, expected: FloatArray) -> FloatArray:
+        """The share of what is missed of every two runs that speaks for the one behind."""
+        if self.lost is None:
+            return np.ones_like(lead)
+        first, second = np.triu_indices(len(self.step), k=1)
+        behind, ahead = np.where(lead > 0.0, (second, first), (first, second))
+        own = np.diag(self.squares)[behind] - self.squares[first, second]
+        of_behind = np.clip(share_of(own, of=expected), 0.0, 1.0)
+        found = of_behind * (1.0 - self.lost[behind]) + (1.0 - of_behind) * self.lost[ahead]
+        return np.asarray(found, dtype=np.float64)
+
+    def least_errors(self, *, confidence: float) -> FloatArray:
+        """Return standard errors that those of differences are at least, shape (k, k).
+
+        For intervals of all differences at once: with these, as many pairs as all but a share
+        `1 - confidence` of the trials miss at most, over all differences, are as seldom missed as a
+        normal distribution has it.
         """
         error = self._error_of_one(confidence)
         first, second, step, expected = self._of_pairs()
@@ -55,19 +115,9 @@ class Missed:
         some = np.flatnonzero(-np.expm1(-number) > error)
         number, step = number[some], step[some]
         of_two = (poisson_quantiles(1.0 - error, number) + 0.5 - number) * step
-        beyond = np.zeros_like(self.squares)
-        beyond[first[some], second[some]] = beyond[second[some], first[some]] = of_two
-        return beyond
-
-    def least_errors(self, *, confidence: float) -> FloatArray:
-        """Return standard errors that those of differences are at least, shape (k, k).
-
-        With these, as many pairs as make `beyond` are as seldom missed as a normal distribution has
-        it. By themselves they are not enough: where differences go together, verdicts take fewer
-        standard errors than these allow for (`multiplicity.largest_deviates`).
-        """
-        seldom = normal_quantile(confidence=1.0 - self._error_of_one(confidence))
-        return self.beyond(confidence=confidence) / seldom
+        least = np.zeros_like(self.squares)
+        least[first[some], second[some]] = least[second[some], first[some]] = of_two
+        return least / normal_quantile(confidence=1.0 - error)
 
     def _error_of_one(self, confidence: float) -> float:
         """The error of each difference, if that of all is shared out evenly."""
@@ -123,3 +173,11 @@ class Missed:
             within = special.betainc(shape[left], missed + 1.0, odds[left]) >= 1.0 - error
             most[left[within]], left = missed, left[~within]
         return np.where(most > 0.0, (most + 0.5 - number) * self.step, 0.0)
+
+
+def _skellam_at_least(enough: FloatArray, more: FloatArray, less: FloatArray) -> FloatArray:
+    """The chance that one Poisson number is so much larger than another, by their means, (n,)."""
+    number = np.clip(enough, -MOST_COUNTED, MOST_COUNTED)
+    above = special.chndtr(2.0 * more, 2.0 * np.maximum(number, 1.0), 2.0 * less)
+    below = special.chndtr(2.0 * less, 2.0 * np.maximum(1.0 - number, 1.0), 2.0 * more)
+    return np.asarray(np.where(number >= 1.0, above, 1.0 - below), dtype=np.float64)

@@ -20,6 +20,8 @@ from .unknown import Reason, Reasons, all_known
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .missed import Missed
+
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
 HALVINGS = 32
@@ -86,7 +88,7 @@ def rank_runs(
     finds: FloatArray | None = None,
     freedom: float | None = None,
     least: FloatArray | None = None,
-    beyond: FloatArray | None = None,
+    missed: Missed | None = None,
     least_margin: FloatArray | None = None,
     unknown: Reasons | None = None,
     few: BoolArray | None = None,
@@ -127,8 +129,9 @@ def rank_runs(
         Of whole topics; see there.
     least : ndarray of float64, shape (k, k), optional
         Standard errors that those of differences are not taken to be below for verdicts.
-    beyond : ndarray of float64, shape (k, k), optional
-        What differences must be beyond for a verdict, symmetric: what was missed may make as much.
+    missed : Missed, optional
+        What may have been missed: a difference that this may make gives no verdict, however small
+        its error.
     least_margin : ndarray of float64, shape (k, k), optional
         Half widths that those of differences, each taken alone, are at least.
     unknown : ndarray of int8, shape (k, k), optional
@@ -167,19 +170,25 @@ def rank_runs(
     else:
         margin = np.maximum(bound.below(confidence), bound.above(confidence))
         single = guaranteed_p_values(certain, bound)
-    if beyond is not None:
-        no_verdict = min(1.0, 2.0 * (1.0 - confidence))
-        within = np.abs(certain) <= beyond
-        single = np.where(within, np.maximum(single, no_verdict), single)
+    settled = None
     if surely is not None:
         settled = (surely > 0.0) & (difference > 0.0) & (unknown == Reason.KNOWN)
-        single = np.where(settled | settled.T, 0.0, single)
+        settled |= settled.T
         margin = as_far_as_certain(margin, difference, surely)
+    of_missed = None if missed is None else adjusted_by_missed(missed, certain, settled)
+    if of_missed is not None:
+        no_verdict = min(1.0, 2.0 * (1.0 - confidence))
+        within = of_missed > 1.0 - confidence
+        single = np.where(within, np.maximum(single, no_verdict), single)
+    if settled is not None:
+        single = np.where(settled, 0.0, single)
     if bound is None:
         whole = covariance if expected is None else covariance + expected
         adjusted = largest_deviates(single, whole, error=1.0 - confidence)
     else:
         adjusted = holm(single)
+    if of_missed is not None:
+        adjusted = np.maximum(adjusted, of_missed)
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
     rank = np.empty(len(tags), dtype=np.int64)
     rank[order] = np.arange(1, len(tags) + 1)
@@ -196,6 +205,33 @@ def rank_runs(
         adjusted_p=adjusted,
         unknown=unknown,
     )
+
+
+def adjusted_by_missed(
+    missed: Missed, difference: FloatArray, settled: BoolArray | None = None
+) -> FloatArray:
+    """Return p-values of "a tie that was made a difference by what was missed", adjusted over all.
+
+    By Holm's procedure: differences that are beyond all that may have been missed leave the others
+    fewer to be compared with, as those do that standard errors tell apart. Where `Missed.few` are
+    expected all are compared, whatever was told apart, as the ends of their distributions are not
+    known well. Of true ties any is told apart in no more than so large a share of the trials.
+
+    Parameters
+    ----------
+    missed : Missed
+    difference : ndarray of float64, shape (k, k)
+        Antisymmetric.
+    settled : ndarray of bool, shape (k, k), optional
+        Differences that are so whatever was missed, symmetric: 0.
+    """
+    single = missed.p_values(difference)
+    if settled is not None:
+        single = np.where(settled, 0.0, single)
+    compared = len(single) * (len(single) - 1) // 2
+    adjusted = np.where(missed.few(), np.minimum(compared * single, 1.0), holm(single))
+    np.fill_diagonal(adjusted, 1.0)
+    return np.asarray(adjusted, dtype=np.float64)
 
 
 def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:

@@ -83,7 +83,8 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     doubt = doubt_of(rows, drawn, belief=belief, total=total_weights(reach.pool, measure))
     missed = None
     if left is not None:
-        missed = missed_of(_terms(left, measure, outlook, expected), squares[1])
+        lost = np.zeros(runs) if measure.family == "gain" else None  # a find only raises values
+        missed = missed_of(_terms(left, measure, outlook, expected), squares[1], lost)
     return Unseen(covariance, np.sqrt(find), doubt, missed=missed, usual=totals[0])
 
 

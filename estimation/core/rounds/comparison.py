@@ -117,7 +117,7 @@ class Comparison:
             finds=shown.finds,
             freedom=shown.freedom,
             least=shown.difference_least,
-            beyond=shown.difference_beyond,
+            missed=shown.missed,
             least_margin=shown.difference_margin,
             df=shown.difference_df,
             unknown=shown.difference_unknown,
@@ -138,7 +138,7 @@ class Comparison:
                 within,
                 confidence=confidence,
                 slack=stand_back,
-                least=shown.difference_least,
+                least=_least_of_all(shown, confidence),
                 few=shown.difference_few,
                 surely=surely,
                 bound=shown.difference_bound,
@@ -191,3 +191,11 @@ class Comparison:
         if share < 1.0:
             adjusted = np.minimum(adjusted / share, 1.0)
         return replace(ranking, difference=sign * ranking.difference, adjusted_p=adjusted)
+
+
+def _least_of_all(shown: EstimatorResult, confidence: float) -> FloatArray | None:
+    """Standard errors that differences have at least in intervals of all at once."""
+    if shown.missed is None:
+        return shown.difference_least
+    least = shown.missed.least_errors(confidence=confidence)
+    return least if shown.difference_least is None else np.maximum(least, shown.difference_least)

@@ -107,24 +107,23 @@ def limits_of_ratios(
 
 
 def _at_least(
-    least: dict[str, FloatArray], known: RatioKnowledge, estimate: Totals, confidence: float
-) -> dict[str, FloatArray]:
+    least: dict[str, Any], known: RatioKnowledge, estimate: Totals, confidence: float
+) -> dict[str, Any]:
     """The same, and no half width below that by the squares."""
     error = np.maximum(np.sqrt(difference_variances(estimate.covariance)), known.least)
     margin = half_widths(error, known.freedom, confidence)
     return least | {
-        "difference_least": np.maximum(known.least, least.get("difference_least", 0.0)),
+        "difference_least": known.least,
         "difference_margin": np.maximum(margin, least.get("difference_margin", 0.0)),
     }
 
 
-def _of_missed(missed: Missed | None, confidence: float) -> dict[str, FloatArray]:
-    """What the errors and half widths of differences, and those with a verdict, are at least."""
+def _of_missed(missed: Missed | None, confidence: float) -> dict[str, Any]:
+    """What may have been missed, and what half widths of single differences are at least."""
     if missed is None:
         return {}
     return {
-        "difference_beyond": missed.beyond(confidence=confidence),
-        "difference_least": missed.least_errors(confidence=confidence),
+        "missed": missed,
         "difference_margin": missed.least_margins(confidence=confidence),
     }
 

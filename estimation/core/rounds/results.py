@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..inference.equivalence import Equivalence, Negligible
     from ..inference.intervals import Bound
     from ..inference.looks import Look
+    from ..inference.missed import Missed
     from ..inference.outlook import Outlook
     from ..inference.ranks import Ranking
     from ..sampling.interval_kinds import IntervalKind
@@ -108,11 +109,11 @@ class EstimatorResult:
     freedom : float or None
         Of whole topics: degrees of freedom of the covariance; see `uncertainty.Pooled`.
     difference_least : ndarray of float64, shape (k, k), or None
-        Standard errors that those of differences are at least (`missed.Missed`).
-    difference_beyond : ndarray of float64, shape (k, k), or None
-        What differences must be beyond for a verdict, whatever their errors (likewise).
+        Standard errors that those of differences are at least.
+    missed : Missed or None
+        What may have been missed: differences with a verdict are beyond it, whatever their errors.
     difference_margin : ndarray of float64, shape (k, k), or None
-        Half widths that those of differences, each taken alone, are at least (likewise).
+        Half widths that those of differences, each taken alone, are at least (`missed.Missed`).
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     noise : ndarray of float64, shape (k,), or None
@@ -135,7 +136,7 @@ class EstimatorResult:
     finds: FloatArray | None = None
     freedom: float | None = None
     difference_least: FloatArray | None = None
-    difference_beyond: FloatArray | None = None
+    missed: Missed | None = None
     difference_margin: FloatArray | None = None
     difference_bound: Bound | None = None
     noise: FloatArray | None = None

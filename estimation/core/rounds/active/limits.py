@@ -70,13 +70,12 @@ def with_intervals(
     student = student_intervals(
         found.value, variance=variance, df=np.diag(degrees), confidence=confidence
     )
-    low, high, margins, beyond, reach = student.low, student.high, None, None, np.zeros(runs)
+    low, high, margins, reach = student.low, student.high, None, np.zeros(runs)
     if found.missed is not None:
         reach = found.missed.least_reach(confidence=confidence)
         high = np.maximum(high, found.value + reach)
         low = np.minimum(low, found.value - reach) if is_ratio else low
         margins = found.missed.least_margins(confidence=confidence)
-        beyond = found.missed.beyond(confidence=confidence)
     unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (reach == 0.0) & (not is_census)
     highest = np.maximum(largest, found.value)
     differences = all_known(runs, runs)
@@ -92,21 +91,18 @@ def with_intervals(
         difference_df=degrees,
         unknown=all_known(runs),
         difference_unknown=differences,
-        difference_least=_least_errors(found, inexact, confidence),
-        difference_beyond=beyond,
+        difference_least=_least_errors(found, inexact),
+        missed=found.missed,
         difference_margin=margins,
     )
 
 
-def _least_errors(found: ActiveEstimate, inexact: FloatArray, confidence: float) -> FloatArray:
+def _least_errors(found: ActiveEstimate, inexact: FloatArray) -> FloatArray:
     """Standard errors below which no difference is told, (k, k).
 
     Half of the expected variance, which is left where the other half comes out below 0, and what
-    both values are inexact by; where most documents are judged what one more relevant one would
-    change (`missed.Missed`).
+    both values are inexact by.
     """
     least = np.sqrt(difference_variances(found.likely) / 2.0 + np.add.outer(inexact, inexact))
     np.fill_diagonal(least, 0.0)
-    if found.missed is None:
-        return np.asarray(least, dtype=np.float64)
-    return np.maximum(least, found.missed.least_errors(confidence=confidence))
+    return np.asarray(least, dtype=np.float64)

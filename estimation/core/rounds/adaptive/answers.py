@@ -328,7 +328,8 @@ def unseen_of_batches(
         return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
     left, beyond = replace(rows, factor=rows.weight * open_pairs), expected.beyond
     covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * beyond[1]])
-    missed = missed_of([(left, beyond)], of_left)
+    worse = share_of(left.sums(left.factor * expected.worse, power=2), of=np.diag(of_left))
+    missed = missed_of([(left, beyond)], of_left, np.minimum(worse, 1.0))
     return Unseen(covariance, find, doubt, lost, missed, usual)
 
 
@@ -350,6 +351,7 @@ class _Expected:
     beyond: (
         FloatArray  # by how much a pair is better, if it is; its square, if it is worse too; cube
     )
+    worse: FloatArray  # the square of by how much it is worse, if it is
 
     @classmethod
     def of(cls, missing: Missing, outlook: Outlook, pairs: IntArray) -> _Expected:
@@ -371,4 +373,4 @@ class _Expected:
         counted = np.stack([once, spread, cubes])
         sides = _Side(*counted * gains), _Side(*counted * losses)
         beyond = np.stack([gains[0], gains[1] + losses[1], gains[2]])
-        return cls(missing.expected(outlook, pairs), sides, beyond)
+        return cls(missing.expected(outlook, pairs), sides, beyond, losses[1])
