@@ -117,8 +117,7 @@ class EstimatorResult:
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     noise : ndarray of float64, shape (k,), or None
-        The part of the squared standard errors that disagreement between assessors gives. None
-        where it is not told apart.
+        What disagreement between assessors adds to the squared standard errors; None: not told.
     """
 
     value: FloatArray
