@@ -21,7 +21,6 @@ A pair with one judgment has no s2; its part is estimated from the pairs with mo
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +35,7 @@ from .products import (
     power_sums,
     powers_and_gram,
     root_scaled,
+    with_others,
 )
 from .rows import found_rows
 from .topic_sums import TopicSums
@@ -300,9 +300,11 @@ def _noise(
 ) -> tuple[FloatArray, FloatArray | None]:
     """sum_S w_ij w_il s2 / (r pi), (k, k): what disagreement between assessors adds, and the same
     by what grades let one expect of it."""
-    gram = partial(cross_product, weights) if products is None else products.gram
-    noise, likely = gram(labels.noise / inclusion), labels.likely_noise
-    return noise, None if likely is None else gram(likely / inclusion)
+    scale, likely = labels.noise / inclusion, labels.likely_noise
+    noise = cross_product(weights, scale) if products is None else products.gram(scale)
+    if likely is None:
+        return noise, None
+    return noise, with_others(noise, weights, scale, likely / inclusion)
 
 
 def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:

@@ -83,6 +83,18 @@ def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     return gram(_times(taken(weights, pairs), np.sqrt(scale[pairs])))
 
 
+def with_others(
+    total: FloatArray, weights: SparseMatrix, scale: FloatArray, other: FloatArray
+) -> FloatArray:
+    """sum_i other_i w_ij w_il, shape (k, k), from the `total` of another scale.
+
+    From the pairs alone of which the two are not the same, but for rounding.
+    """
+    some = np.flatnonzero(scale != other)
+    rows = taken(weights, some)
+    return np.asarray(total + cross_product(rows, other[some]) - cross_product(rows, scale[some]))
+
+
 def cross_products(
     weights: SparseMatrix, scales: FloatArray, *, roughly: bool = False
 ) -> FloatArray:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..arrays import added, column_sums
 from ..data.labels import expected_by_grade
-from .products import cross_product
+from .products import cross_product, with_others
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray, IntArray
@@ -82,14 +82,22 @@ class RatioNoise:
         ]
         return cls(tangent, both[0], both[1], told, np.stack(counts))
 
-    def covariance(self, moments: FloatArray) -> FloatArray:
-        """What `moments` or `by_grades` add to the covariance of the values, shape (k, k)."""
-        frame, (squares, crossed, falling) = self.tangent.frame, moments
-        if not squares.any():
-            return np.zeros((frame.runs, frame.runs))
+    def covariances(self) -> tuple[FloatArray, FloatArray]:
+        """What `moments` and `by_grades` add to the covariance of the values, (k, k) each."""
+        frame, slopes = self.tangent.frame, self.tangent.slopes
+        if not self.by_grades[0].any():
+            nothing = np.zeros((frame.runs, frame.runs))
+            return nothing, nothing
+        own = cross_product(slopes, self.moments[0])
+        likely = with_others(own, slopes, self.moments[0], self.by_grades[0])
+        return own + self._by_denominators(self.moments), likely + self._by_denominators(
+            self.by_grades
+        )
+
+    def _by_denominators(self, moments: FloatArray) -> FloatArray:
+        frame, (_, crossed, falling) = self.tangent.frame, moments
         together = frame.per_cell(self.tangent.slope, crossed)
-        own = cross_product(self.tangent.slopes, squares)
-        return own + by_denominators(self.tangent, together, frame.per_topic(falling))
+        return by_denominators(self.tangent, together, frame.per_topic(falling))
 
     def bias(self, measure: Measure) -> FloatArray:
         """By how much ratios over T are too large on average, to second order, shape (T, k).

@@ -148,7 +148,7 @@ def estimate_ratios(
     )
     often = 1.0 / drawn.inclusion[drawn.pair]
     of_labels = RatioNoise.of(tangent, labels, rows, places, often)
-    noise, by_labels = of_labels.covariance(of_labels.moments), of_labels.bias(measure)
+    (noise, by_grades), by_labels = of_labels.covariances(), of_labels.bias(measure)
     bias = np.minimum((squared + expected) / 2.0 + by_labels, tangent.by_topic)
     by_topic = tangent.by_topic - bias
     return RatioEstimate(
@@ -157,7 +157,7 @@ def estimate_ratios(
             value=by_topic.sum(axis=0),
             covariance=total.covariance + noise,
             noise=noise,
-            noise_by_grades=of_labels.covariance(of_labels.by_grades),
+            noise_by_grades=by_grades,
         ),
         by_topic=by_topic,
         bias=bias.sum(axis=0),
@@ -255,7 +255,7 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
         value=(tangent.by_topic - noise.bias(measure)) * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
         topic=pool.topic[judged[found.pair]].astype(np.int64),
-        likely=noise.covariance(noise.by_grades) * topics**2 if disputed else None,
+        likely=noise.covariances()[1] * topics**2 if disputed else None,
     )
 
 

@@ -40,6 +40,7 @@ import numpy as np
 
 from ...estimates.estimators import contributions_and_products, finds_up_to
 from ...estimates.held_products import JudgedProducts
+from ...estimates.products import with_others
 from ...estimates.topic_sums import TopicSums, judged_sums
 from ...estimates.totals import DifferenceEstimate
 from ...inference.knowledge import LEAST_FINDS
@@ -90,9 +91,10 @@ def estimate_totals(
     by_topic = weights.predicted_totals(scope, at, measure) + sums.of(corrected)
     order, ordered = sums.many_first()
     products = JudgedProducts.of(pool, measure, place[order], ordered)
-    noise, likely = products.gram((labels.noise * judged.on_noise)[order]), labels.likely_noise
+    scale, likely = (labels.noise * judged.on_noise)[order], labels.likely_noise
+    noise = products.gram(scale)
     if likely is not None:
-        likely = products.gram((likely * judged.on_noise)[order])
+        likely = with_others(noise, ordered, scale, (likely * judged.on_noise)[order])
     parts, squares = ordered, moved_alone(judged, find * missed)[order] ** 2
     if not judged.all_open:
         parts, _ = parts_of_error(scope, weights, pairs, of_runs, find * missed)

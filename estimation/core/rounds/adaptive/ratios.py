@@ -191,7 +191,7 @@ def estimate_ratio(
     off = (taken + other) / 2.0 if measure.name == "AP" else _by_size(taken, other)
     counts = weights.of_judged(pairs).on_noise
     of_labels = RatioNoise.of(line.at.tangent, line.labels, rows, places, counts)
-    noise, by_labels = of_labels.covariance(of_labels.moments), of_labels.bias(measure)
+    (noise, by_grades), by_labels = of_labels.covariances(), of_labels.bias(measure)
     low = lowered(tangent, measure, highest)
     made_up = MADE_UP[measure.name] * line.free.known[:, None] * low
     by_topic = highest + outside - off - made_up
@@ -228,7 +228,7 @@ def estimate_ratio(
             contributions=contributions,
             noise=noise,
             sure=np.zeros(len(pool.runs)),
-            noise_by_grades=of_labels.covariance(of_labels.by_grades),
+            noise_by_grades=by_grades,
         ),
         by_topic=by_topic,
         bias=(highest + outside - by_topic).sum(axis=0),
