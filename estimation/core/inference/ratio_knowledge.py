@@ -108,6 +108,7 @@ MOST_ERROR = 0.5  # a standard error, as a share of the value
 FINDS_BELIEVED = 60.0  # so many that squares count half
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 INEXACT_BENT = 0.002  # of values of rounds drawn at once
+MOST_RELEVANT = 0.7  # of all documents, where Rprec goes down to a rank that is not known
 LAST_RANK, LAST_RANK_APART = 1 / 2, 1 / 3  # of documents: of values, and as differences have it
 
 
@@ -191,7 +192,7 @@ def knowledge_at(
     if found.left is None and measure.name == "Rprec":
         unclear |= np.logical_or.outer(doubted, doubted)
     nothing = bool(at.factor.any()) and not found.found.any()
-    vague = nothing or (found.left is None and _no_series(at))
+    vague = nothing or (found.left is None and _no_series(at)) or _ends_among_relevant(at, measure)
     unclear |= vague
     np.fill_diagonal(unclear, False)
     return RatioKnowledge(
@@ -269,6 +270,18 @@ def _no_series(at: AtOutlook) -> bool:
     """Whether denominators vary too much for any series to tell the bias."""
     some = at.relative_variance[at.relative_variance > 0.0]
     return len(some) > 0 and float(np.median(some)) > MOST_VARIANCE
+
+
+def _ends_among_relevant(at: AtOutlook, measure: Measure) -> bool:
+    """Whether Rprec goes down to a rank that is not known, where most documents are relevant.
+
+    How far it goes down is then worth as much as how many of these are relevant, which no
+    linearization of both tells: of pools all of which are relevant, false verdicts were told in up
+    to .86 of the rounds. As long as anything is uncertain nothing is told of it.
+    """
+    if measure.name != "Rprec" or not at.factor.any():
+        return False
+    return float(at.tangent.frame.gains.utility.mean()) > MOST_RELEVANT
 
 
 def _reasons(withheld: BoolArray) -> Reasons:
