@@ -6,6 +6,8 @@ import pytest
 from scipy import stats
 
 from estimation.core.inference import uncertainty
+from estimation.core.inference.unknown import all_known
+from estimation.core.rounds.topics import estimates
 from tests.core.length import bounded
 from tests.estimation.simulations import rows, simulated
 
@@ -49,6 +51,8 @@ def test_the_twin_that_believes_each_difference_alone_is_caught(
 ) -> None:
     """By its own squares four topics that differ by the same tenth are a certainty."""
     monkeypatch.setattr(uncertainty, "WORTH", 0.0)
+    known = lambda covariance, _: all_known(*covariance.shape)  # noqa: E731
+    monkeypatch.setattr(estimates, "unvaried_differences", known)
     found = played(data_dir, name, measure, budget, *more)
     limit = stats.binom.ppf(0.999, TRIALS, 0.05) / TRIALS
     assert found["familywise_error"] > limit or found["worst_run_coverage"] < 0.82

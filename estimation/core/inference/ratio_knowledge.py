@@ -281,7 +281,9 @@ def _ends_among_relevant(at: AtOutlook, measure: Measure) -> bool:
     """
     if measure.name != "Rprec" or not at.factor.any():
         return False
-    return float(at.tangent.frame.gains.utility.mean()) > MOST_RELEVANT
+    expected = at.tangent.frame.gains.utility
+    within = expected > 0.0  # not documents of later runs, of which nothing is expected
+    return bool(within.any()) and float(expected[within].mean()) > MOST_RELEVANT
 
 
 def _reasons(withheld: BoolArray) -> Reasons:
